@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.simulation.workload import Workload
-from cachecost.sweep.montecarlo.draws import MAIN, Draw, Times, draw_times, main_calls
-from cachecost.sweep.montecarlo.many_seeds import seeded_rules
+from cachecost.sweep.montecarlo import MAIN, Draw, Times, draw_times, main_calls, seeded_rules
 
 RETRIED = "failed"
 

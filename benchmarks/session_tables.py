@@ -6,10 +6,12 @@ There is a table for each number of calls. Time is in milliseconds a call in the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+
+from cachecost.base.structs import replace
 
 README, FIGURES = Path(__file__).with_name("README.md"), Path(__file__).with_name("session_speed.json")
 BEGIN = "<!-- sessions: written by session_speed.py --record -->\n"

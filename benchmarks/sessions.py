@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 import session_shapes as shapes
+from cachecost.base.structs import replace
 from session_lines import (
     AGENT_PROGRESS,
     AGENT_RESULT,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from platform import python_version
+
+from cachecost.base.structs import replace
 
 RECORDED = Path(__file__).with_name("recorded.json")
 SLACK = 4 / 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 import bench
 import readme_table
 from bench import cells, chosen, found, judged
+from cachecost.base.structs import replace
 from cases import CASES, Case, Pair, Pairs, cores, grid, grid_seeds, growth, script, seeds, strategies
 from readme_table import BEGIN, END, HEAD, README
 from scaling import COLUMNS, Point, figure

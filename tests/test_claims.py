@@ -39,7 +39,7 @@ def published_figures(*figures: dict[str, Any]) -> Any:
         ({"write_5m": 5_000}, "−25.0"),  # RFC013 over one, two and ten calls, called 90%
         ({"write_5m": 5_000, "read": 5_000}, "32.5"),
         ({"write_5m": 5_000, "read": 45_000}, "78.5"),
-        ({"input": 5_000}, "0.0"),
+        ({"input": 5_000}, "0"),
     ],
 )
 def test_what_caching_saved_forgets_no_write(saving: dict[str, int], share: str) -> None:

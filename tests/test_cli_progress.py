@@ -112,13 +112,13 @@ def test_replays_of_one_name_are_counted_each(monkeypatch: pytest.MonkeyPatch) -
 
 def test_replays_that_are_expected_later(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen(monkeypatch)
-    steps = screen.bar.replay_steps()
-    steps.step("as recorded", 100)
+    steps = screen.bar.replays()
+    steps("as recorded", 100)
     steps.expect(3)
-    steps.step("ttl=1h", 100)
+    steps("ttl=1h", 100)
     assert "200 of 400 calls" in screen.text()
     steps.expect(1)
-    steps.step("ttl=5m", 50)
+    steps("ttl=5m", 50)
     assert "250 of 300 calls" in screen.text()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 from bodies import BREAKPOINT, Body, Engine, assistant, body, breakpoint_last, marked, text, tool, tool_result, user
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import compact

@@ -10,13 +10,13 @@ from __future__ import annotations
 import copy
 import os
 import random
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from bodies import RULES, Bytes
+from cachecost.base.structs import replace
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.passes import HostPrompts

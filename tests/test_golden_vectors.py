@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bodies import (
     COUNTS_EVERY_BLOCK,
     RULES,
@@ -21,6 +19,7 @@ from bodies import (
     tool_use,
     user,
 )
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 
 HOUR = 3600

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -24,6 +23,7 @@ from bodies import (
     tool_use,
     user,
 )
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 
 BLOCK = 120

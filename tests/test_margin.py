@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import Spans, estimated_usd, margin, open_usd
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.prompts.blocks import Layer, Prefix

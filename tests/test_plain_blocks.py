@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import pickle
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, compact, encode_simple, given_block
 from cachecost.prompts.exact_json import KINDS, has_content, packed_content, plain_block
 from cachecost.prompts.request import block_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from csv import DictReader
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from click.testing import CliRunner, Result
 import cachecost as library
 from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.cli import main
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files

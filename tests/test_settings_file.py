@@ -11,7 +11,7 @@ from cachecost.analysis.bill.advice import Advice
 from cachecost.base.atomic_files import CannotWrite
 from cachecost.base.errors import InputError
 from cachecost.commands.project_files import apply_advice, ineffective_settings, settings_path, with_advice
-from cachecost.providers.clients.setting_rows import client_settings
+from cachecost.providers.clients.settings import client_settings
 
 
 def advice(name: str, value: object) -> Advice:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from statistics import median
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from bodies import RULES, Body, Engine, body, marked, text, user
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import lag_s
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook, VisibilityLag

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cachecost.analysis.fidelity.rules_seen import claim_name, is_refuted
+from cachecost.analysis.fidelity.judging import claim_name, is_refuted
 from cachecost.analysis.fidelity.validation import Validation
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.providers import listing

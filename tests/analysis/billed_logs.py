@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request

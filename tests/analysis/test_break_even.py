@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.analysis.comparison.break_even import (
+from cachecost.analysis.comparison.assumptions import (
     Claim,
     ComparisonAt,
     Names,

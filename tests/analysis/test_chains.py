@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from cachecost.analysis.fidelity.chains import check_steps
-from cachecost.analysis.fidelity.rules_seen import evidence_of
-from cachecost.conversations.json_object import TranscriptStep, steps_to_records
+from cachecost.analysis.fidelity.judging import evidence_of
+from cachecost.base.structs import replace
+from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from step_records import steps_to_records
 
 RULES, PRICES = RuleBook(), PriceBook()
 AT = 1767348000.0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cachecost.analysis.explain.explaining import explain
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import Explanation
 from cachecost.prompts.blocks import Block, Message, Part, Thread, digest_of

@@ -9,7 +9,7 @@ import pytest
 
 from bodies import Body, assistant, body, breakpoint_last, marked, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
-from cachecost.analysis.fidelity.rules_seen import evidence_of
+from cachecost.analysis.fidelity.judging import evidence_of
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.blocks import Block

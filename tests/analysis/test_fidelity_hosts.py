@@ -9,7 +9,7 @@ from test_fidelity import Crude
 
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import GONE_S, EarlierPrompts, FidelityChecker
-from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
+from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Layer, Prefix, given_block

@@ -11,9 +11,16 @@ from typing import Any
 import pytest
 
 from bodies import assistant, body, marked, text, user
-from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTLS, OnlineRule, cheapest_rule, is_always_legal
+from cachecost.analysis.optimum.online_rule import (
+    MOVING,
+    STATIC,
+    TTL_PAIRS,
+    OnlineRule,
+    cheapest_rule,
+    is_always_legal,
+    try_presets,
+)
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.analysis.optimum.presets import try_presets
 from cachecost.conversations.calls import Call
 from cachecost.prompts.intake import Intake
 from cachecost.providers.prices import PriceBook
@@ -29,7 +36,7 @@ ALL = [
     OnlineRule(static, moving, ttls, pings)
     for static in STATIC
     for moving in MOVING
-    for ttls in TTLS
+    for ttls in TTL_PAIRS
     for pings in (None, PINGS)
 ]
 RULES = [rule for rule in ALL if is_always_legal(rule)]

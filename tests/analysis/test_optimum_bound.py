@@ -6,7 +6,6 @@ On random logs whose bills contradict one another, begin warm and lose what was 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -17,10 +16,11 @@ from naive_bound import naive_bound
 
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
+from cachecost.analysis.optimum.online_rule import try_presets
 from cachecost.analysis.optimum.optimum import optimum_of
 from cachecost.analysis.optimum.plan_evaluator import PlanEvaluator
-from cachecost.analysis.optimum.presets import try_presets
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Message, Part, Thread, given_block

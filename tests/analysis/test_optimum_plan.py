@@ -5,14 +5,21 @@ readings.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from cachecost.analysis.optimum.extras import proposals
 from cachecost.analysis.optimum.lower_bound import LowerBound, lower_bound_of
-from cachecost.analysis.optimum.optimum import Optimum, optimum_of, other_assumptions, simulated_rows
+from cachecost.analysis.optimum.optimum import (
+    LatencyFit,
+    Optimum,
+    fit_of,
+    load_of,
+    optimum_of,
+    other_assumptions,
+    simulated_rows,
+)
 from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
@@ -21,9 +28,9 @@ from cachecost.analysis.optimum.plan_evaluator import (
     simulation_of,
 )
 from cachecost.analysis.optimum.plan_run import rounds
-from cachecost.analysis.optimum.prefill import LatencyFit, fit_of, load_of
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Message, Part, Thread, given_block
 from cachecost.prompts.render import BreakpointPrefix

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -13,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.analysis.bill.explanation import hold_losses
+from cachecost.analysis.optimum.online_rule import try_presets
 from cachecost.analysis.optimum.optimum import PlanCosts, other_assumptions
 from cachecost.analysis.optimum.plan_evaluator import AlikePrompts, PlanEvaluator, PlanStep, build_call, simulation_of
-from cachecost.analysis.optimum.presets import try_presets
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.simulation.setup import ReplaySetup

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
@@ -14,12 +13,13 @@ from hypothesis import strategies as st
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.extras import Proposal, proposals
 from cachecost.analysis.optimum.lower_bound import cheapest
+from cachecost.analysis.optimum.online_rule import try_presets
 from cachecost.analysis.optimum.plan_evaluator import BareCall, Breakpoints, PlanEvaluator, PlanStep
 from cachecost.analysis.optimum.plan_run import PlanRun, plan_changes
 from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner, calls_in_order
-from cachecost.analysis.optimum.presets import try_presets
 from cachecost.analysis.optimum.tree import BlockTree, FutureUse
 from cachecost.analysis.optimum.ttl_costs import TTLCosts
+from cachecost.base.structs import replace
 from cachecost.simulation.workload import Workload
 
 ASSUMPTIONS: tuple[dict[str, object], ...] = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from test_fidelity_hosts import ASK, MORE, judged
 
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.reporting import read_bounds, with_shared_prefix

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import comb
 from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts
+from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts
 from cachecost.analysis.fidelity.validation import Validation, is_held_out
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Fidelity
 from cachecost.providers.listing import DATA
 from cachecost.providers.prices import PriceBook

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.account.causes import causes
-from cachecost.analysis.fidelity.rules_seen import CLAIMS, RULES
+from cachecost.analysis.fidelity.judging import CLAIMS, RULES
+from cachecost.base.structs import replace
 from cachecost.cli import cachecost
 from cachecost.ledger.results import Judgement
 from cachecost.providers import listing as sightings

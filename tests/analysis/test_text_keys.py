@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.analysis.lint.excerpts import KEYS, excerpt, keys_in
+from cachecost.analysis.lint.volatile import KEYS, excerpt, keys_in
 
 FILL = "a1B2c3D4e5F6g7H8"
 SAMPLES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +19,7 @@ from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.results import WhatifReport
 from cachecost.base.errors import CannotEvaluate, InputError
+from cachecost.base.structs import replace
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -15,8 +15,8 @@ from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.results import YES
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
-from cachecost.providers import served_models
-from cachecost.providers.served_models import is_offered, list_models, must_be_served
+from cachecost.providers import prices
+from cachecost.providers.prices import is_offered, list_models, must_be_served
 
 COLD = usd(2_000, 3.75, 2_300, 3.75)
 WARM = usd(2_000, 3.75, 2_000, 0.3, 300, 3.75)
@@ -137,7 +137,7 @@ def test_a_model_that_was_not_out_yet_is_not_offered(tmp_path: Path) -> None:
 )
 def test_a_model_that_was_withdrawn_is_not_offered(host: str, day: date, name: str, offered: bool) -> None:
     assert (name in {model.name for model in list_models(host, day)}) is offered
-    assert is_offered(served_models.catalogue(host).model(name), host, day) is offered
+    assert is_offered(prices.catalogue(host).model(name), host, day) is offered
     if offered:
         must_be_served(host, name, day)
     else:
@@ -157,9 +157,9 @@ def test_a_model_that_is_retired_today_is_no_alternative(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, today: date | None, offered: bool
 ) -> None:
     """The log is of 2026-10-05; Opus 4.5 is taken to end on 2026-12-19."""
-    book = served_models.catalogue("anthropic")
+    book = prices.catalogue("anthropic")
     ended = replace(book.models["claude-opus-4-5"], retired=date(2026, 12, 19))
-    monkeypatch.setattr(served_models, "catalogue", lambda host: replace(book, models={**book.models, ended.id: ended}))
+    monkeypatch.setattr(prices, "catalogue", lambda host: replace(book, models={**book.models, ended.id: ended}))
     found = told(tmp_path, two_calls(10), today=today)
     assert ("model=claude-opus-4-5" in {one.name for one in found.alternatives}) is offered
     assert found.retired_models == ({} if offered else {"claude-opus-4-5": date(2026, 12, 18)})

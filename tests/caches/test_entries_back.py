@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import RULES
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.expiry import new_entry
 from cachecost.prompts.blocks import Layer, Prefix, given_block

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from trees import Tree
 
 from bodies import RULES
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.expiry import CacheEntry, has_expired, is_readable, new_entry, refresh_before_hit, shorter_ttl
 from cachecost.prompts.render import BreakpointPrefix, Prompt

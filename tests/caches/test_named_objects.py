@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from trees import Tree, rules
 
+from cachecost.base.structs import replace
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 
 GEMINI = rules(host="gemini", minimum_tokens=100, ttl_s={"5m": 300.0, "1h": 3600.0}, refreshes_on_read=False)

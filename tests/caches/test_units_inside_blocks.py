@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees import Tree, rules
 
+from cachecost.base.structs import replace
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import first_difference, text_of

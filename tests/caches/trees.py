@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from bodies import RULES
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Layer, Prefix, given_block
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.prompts.request import text_block

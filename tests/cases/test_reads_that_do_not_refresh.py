@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from case_files import DATA
 
 import cachecost
+from cachecost.base.structs import replace
 from cachecost.providers.rules import ModelRules, RuleBook
 from conversations.session_stores import write_lines
 

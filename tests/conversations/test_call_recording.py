@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from random_logs import DEFERRED, SECRETS, lines, logs
 from shapes import block_shape
 
 from cachecost.base.errors import InputError
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import Call, Iteration

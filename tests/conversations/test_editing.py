@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from random_logs import lines, logs
 from shapes import whole as shape_of
 
 from cachecost.base.errors import InputError
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording
 from cachecost.conversations import model as recording
 from cachecost.conversations.call_recording import Title

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_logs import logs
 
-from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTLS, OnlineRule, is_always_legal
+from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTL_PAIRS, OnlineRule, is_always_legal
 from cachecost.prompts.intake import Intake
 from cachecost.strategies.placements import ThreadIndex, View
 from cachecost.views.optimum.plan_folder import client_code
 
-ALL = [OnlineRule(static, moving, ttls) for static in STATIC for moving in MOVING for ttls in TTLS]
+ALL = [OnlineRule(static, moving, ttls) for static in STATIC for moving in MOVING for ttls in TTL_PAIRS]
 RULES = [rule for rule in ALL if is_always_legal(rule)]
 
 

@@ -7,13 +7,13 @@ import gzip
 import json
 import sys
 import zlib
-from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, Iteration
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cachecost.base.errors import InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import SyntheticForks, SyntheticInquiries, SyntheticSpec, Uniform, synthetic
 from cachecost.conversations.model import Conversation, Human, ThreadRewrite
 from cachecost.ledger.results import Ledger

@@ -15,7 +15,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import Call
-from cachecost.conversations.readers import repeated_lines as growing
+from cachecost.conversations.readers import request_log as growing
 from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.conversations.start_times import PIECE, BufferLine
 from cachecost.prompts.intake import Intake, plain_message

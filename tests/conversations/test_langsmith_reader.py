@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.langsmith import calls, sniff
 from cachecost.prompts.blocks import Message, Thread

@@ -40,7 +40,7 @@ def read(path: Path) -> tuple[list[Any], list[str]]:
 
 def read_slowly(path: Path) -> tuple[list[Any], list[str]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader.RecordingParser, "read_plain_line", lambda *line: False)
+        patch.setattr(reader.RecordingLines, "read_plain_line", lambda *line: False)
         return read(path)
 
 

@@ -17,7 +17,7 @@ from random_logs import lines, logs
 
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import TOKENS, Title
-from cachecost.conversations.json_object import BETWEEN, TranscriptStep, steps_to_records
+from cachecost.conversations.json_object import BETWEEN, TranscriptStep
 from cachecost.conversations.model import (
     CONTENTS,
     EVENTS,
@@ -35,6 +35,7 @@ from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import ROLES, block_of, text_block
 from cachecost.providers.usage import Usage
+from step_records import steps_to_records
 
 SCHEMA = json.loads((files("cachecost.conversations") / "recording.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch, ThreadRewrite

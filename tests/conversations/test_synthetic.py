@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shapes import blocks_of, event_shapes, whole
 
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import (
     START,
     Choice,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cachecost.base.errors import InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.json_object import TranscriptStep
 from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
 from cachecost.providers.usage import Usage

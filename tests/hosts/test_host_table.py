@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from host_models import MODELS
 
 from bodies import assistant, text, user
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.providers import prices as pricing
 from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.listing import model_rows, rule_rows

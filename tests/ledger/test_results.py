@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Evidence, Ledger, is_thin, most_of
 from cachecost.ledger.rows import REFUSED, WARM_START, CallRow, CallSize, warm_reads
 from cachecost.prompts.blocks import Layer

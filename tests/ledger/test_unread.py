@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bodies import Engine, assistant, body, marked, text, user
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.ledger.unread import UnreadTracker, UnreadWrites
 from cachecost.prompts.blocks import Prefix

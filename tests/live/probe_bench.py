@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.live.driver.budget import AnsweredCall, CallFailed, OverBudget
 from cachecost.prompts.intake import Intake

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from probe_bench import DAY, PRICES, START, FakeClock, tried
 
+from cachecost.base.structs import replace
 from cachecost.live.driver.budget import AnsweredCall, CallFailed
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
+from cachecost.base.structs import replace
 from planted.fault import put, since
 from planted.logs import (
     STRIPS,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import marshal
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from cachecost.base.structs import replace
 
 Body = dict[str, Any]
 KEEPS = "claude-opus-4-8"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 
+from cachecost.base.structs import replace
 from planted.fault import Edit, Fault, as_is, both, changed, last_message, since
 from planted.logs import (
     Body,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from cachecost.analysis.bill.explanation import explain_recording
 from cachecost.analysis.bill.found_sessions import prices_under
+from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.conversations.calls import Call
 from cachecost.conversations.logs import Logs, read_logs

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from cachecost.base.structs import replace
 from planted.logs import Log, Sending, copied, in_order
 
 LAYERS = ("tools", "system", "messages")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from random import Random
 
+from cachecost.base.structs import replace
 from planted import breakpoint_faults as breakpoints
 from planted import message_faults as messages
 from planted import system_faults as systems

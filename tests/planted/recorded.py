@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from cachecost.base.structs import replace
 from conversations.session_stores import write_lines
 from planted.logs import BEGIN, Body, Log, Sending, in_order
 

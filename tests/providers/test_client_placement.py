@@ -2,8 +2,7 @@
 
 import pytest
 
-from cachecost.providers.clients.setting_rows import client_settings
-from cachecost.providers.clients.settings import message_breakpoints
+from cachecost.providers.clients.settings import client_settings, message_breakpoints
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.providers.clients.setting_rows import client_settings
 from cachecost.providers.clients.settings import (
+    client_settings,
     effective_ttl,
     key_value,
     merge_environment,
-    merge_settings,
     messages_ttl,
     row_at,
-    setting_value,
     variable_value,
     version_key,
 )
@@ -123,15 +121,8 @@ def test_messages_may_expire_earlier() -> None:
     assert messages_ttl("5m", {}) == "5m"
 
 
-def test_the_file_that_wins() -> None:
-    scopes = [file.scope for file in TABLE.files]
-    assert scopes == ["managed", "flag", "local", "project", "user"]
-    by_scope = {scope: {"promptCacheTtl": scope, "env": {scope: "1", "A": scope}} for scope in scopes}
-    for number, scope in enumerate(scopes):
-        merged = merge_settings({name: by_scope[name] for name in scopes[number:]})
-        assert merged["promptCacheTtl"] == scope
-        assert merged["env"] == {**dict.fromkeys(scopes[number:], "1"), "A": scope}
-    assert merge_settings({}) == {}
+def test_the_order_of_settings_files() -> None:
+    assert [file.scope for file in TABLE.files] == ["managed", "flag", "local", "project", "user"]
 
 
 def test_the_environment_of_the_settings_wins() -> None:
@@ -143,10 +134,11 @@ def test_the_environment_of_the_settings_wins() -> None:
 def test_what_is_set() -> None:
     window, compact = TABLE.settings["auto_compact_window"], TABLE.settings["auto_compact"]
     variable = "CLAUDE_CODE_AUTO_COMPACT_WINDOW"
-    assert setting_value(window, {"autoCompactWindow": 150_000}, {}) == 150_000
-    assert setting_value(window, {"autoCompactWindow": 150_000}, {variable: "200k"}) == 200_000
-    assert setting_value(window, {"autoCompactWindow": "auto"}, {variable: "much"}) == "auto"
-    assert setting_value(window, {"autoCompactWindow": True}, {}) is None
+    assert key_value(window, {"autoCompactWindow": 150_000}) == 150_000
+    assert key_value(window, {"autoCompactWindow": "auto"}) == "auto"
+    assert key_value(window, {"autoCompactWindow": True}) is None
+    assert variable_value(window, {variable: "200k"}) == 200_000
+    assert variable_value(window, {variable: "much"}) is None
     assert variable_value(window, {variable: "1M"}) == 1_000_000
     assert key_value(compact, {"autoCompactEnabled": False}) is False
     assert key_value(compact, {"autoCompactEnabled": "false"}) is None

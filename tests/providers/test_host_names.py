@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.conversations.readers.http.bodies import Route, route_of
+from cachecost.conversations.readers.http.exchange import Route, route_of
 from cachecost.providers.hosts import (
     AUTO_HOST,
     catalogue,

@@ -1,6 +1,5 @@
 """Rules of the hosts of other makers: what each states, in which way of caching, and what it does not know."""
 
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
@@ -8,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.caches.reporting import reported_read
 from cachecost.commands import listings
 from cachecost.commands.listings import value_words

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from bill_sessions import SessionWriter
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.sessions.bundles import MOST_FILES, join_bundles, read_bundle, split_files, without_twins
 from cachecost.sessions.reading import SessionReading
 from command_runs import run_here

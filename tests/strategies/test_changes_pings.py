@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 from small_talks import MODEL, SIX_CALLS, asked, conversation, question, said, spelled, used, user
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.ledger.results import Ledger

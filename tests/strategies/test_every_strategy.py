@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache, partial
 from types import FrameType
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from small_talks import SIX_CALLS, asked, conversation, fingerprint, question, result, said, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
 from cachecost.prompts.blocks import Thread

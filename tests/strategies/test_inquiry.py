@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from small_talks import MODEL, asked, conversation, question, result, said, spelled, thought, used, user
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation, Human, Reply, Results
 from cachecost.prompts.blocks import NOTHING, Thread, given_block

@@ -6,13 +6,13 @@ test_every_strategy.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 
 import pytest
 from small_talks import SIX_CALLS, conversation, spelled
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import date_call
 from cachecost.conversations.model import Conversation, Event, Human, Reply, Results, ThreadRewrite
 from cachecost.ledger.rows import CallRow

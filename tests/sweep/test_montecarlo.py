@@ -5,7 +5,6 @@ draws.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import (
     Choice,
     LogNormal,
@@ -32,8 +32,7 @@ from cachecost.providers.usage import Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses
-from cachecost.sweep.montecarlo.draws import numbers, retime, uniforms
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, numbers, resample_pauses, retime, uniforms
 from one_seed import calls_alone, traffic_alone
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bodies import RULES
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Writer, write_at_breakpoints
 from cachecost.caches.expiry import CacheEntry
 from cachecost.providers.assumptions import Assumptions
 from cachecost.providers.usage import TTLS
-from cachecost.sweep.montecarlo.many_seeds import Attempt, Candidate, EntryWrite, SeedCaches, Visit
+from cachecost.sweep.montecarlo import Attempt, Candidate, EntryWrite, SeedCaches, Visit
 
 ENTRIES = 4
 """An entry at each depth of one conversation, 100 tokens apart."""

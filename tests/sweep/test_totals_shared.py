@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.conversations.distributions import SyntheticInquiries, SyntheticPauses, SyntheticSpec, synthetic
 from cachecost.conversations.model import (
     Aside,
@@ -36,8 +36,7 @@ from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.strategies.placements import PRIMITIVES
 from cachecost.strategies.registry import names
 from cachecost.strategies.spec import StrategySpec
-from cachecost.sweep.totals import SharedTotals, Totals
-from cachecost.sweep.totals.plans import are_plain
+from cachecost.sweep.totals import SharedTotals, Totals, are_plain
 
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
 DAY = date(2026, 11, 1)
@@ -214,9 +213,8 @@ def test_blocks_of_one_digest_and_two_lengths_are_replayed() -> None:
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans, structures and readings are made anew once they were dropped, and tell the same."""
     conversations = TALKS["made"]()
-    monkeypatch.setattr("cachecost.sweep.totals.plans.MOST_CALLS", 20)
-    monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_CALLS", 20)
-    monkeypatch.setattr("cachecost.sweep.totals.shared.MOST_READINGS", 1)
+    monkeypatch.setattr("cachecost.sweep.totals.MOST_CALLS", 20)
+    monkeypatch.setattr("cachecost.sweep.totals.MOST_READINGS", 1)
     shared = SharedTotals(conversations)
     for rules in ({}, {"lookback_runs": "counted"}, {}):
         for name in ("automatic", "progressive", "automatic"):

@@ -1,12 +1,12 @@
 """Where hidden tokens stand: a table of requests, and what each adds to which place."""
 
 import itertools
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
+from cachecost.base.structs import replace
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Hidden, thread_traits
 from cachecost.providers.assumptions import Assumptions

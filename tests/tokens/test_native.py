@@ -16,7 +16,7 @@ from cachecost.prompts.request import block_of, text_block
 from cachecost.tokens import tokenizers
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.tokenizers import PACKAGES, NativeTally, has_native, native_counter
+from cachecost.tokens.tokenizers import PACKAGES, NativeTally, has_native, load_encoder, native_counter
 
 PROSE = "Prompt caching makes long conversations affordable, as what was sent before is not read again. " * 20
 
@@ -60,7 +60,7 @@ def test_only_the_file_of_mistrals_package_is_read(tmp_path: Path, monkeypatch: 
     (package / "data" / "tekken_240911.json").write_text(json.dumps({"config": config, "vocab": vocabulary}))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "mistral_common", raising=False)
-    encode = PACKAGES["mistral"].load()
+    encode = load_encoder.__wrapped__("mistral")
     monkeypatch.delitem(sys.modules, "mistral_common", raising=False)
     assert encode("cash") == [256, ord("s"), ord("h")]
     assert len(encode("<s>")) == 3, "special tokens are text"

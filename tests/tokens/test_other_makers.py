@@ -1,6 +1,5 @@
 """Counting for the models of other makers than Anthropic: what is measured, what is assumed, what cannot be counted."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import strategies as st
 from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.output_format import UNSEEN

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from cachecost.base.structs import replace
 from cachecost.cli import cachecost
 from cachecost.prompts.request import text_block
 from cachecost.tokens import factory

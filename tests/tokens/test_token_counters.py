@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, given_block
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import CannotCount, Renderer, TokenCounter

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Assumption, Comparison, Ledger, PublishedFigure, RunResult
 from cachecost.ledger.rows import CallRow, Cost, LayerTokens
 from cachecost.prompts.blocks import Layer

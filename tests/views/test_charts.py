@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,6 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from cachecost.analysis.comparison.summary import Summary, cumulative_title, dollars_title, question_title, summarise
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.ledger.rows import Cost
 from cachecost.providers.usage import Usage

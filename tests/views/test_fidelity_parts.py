@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from cachecost.analysis.fidelity.validation import is_held_out
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.usage import Usage
 from cachecost.views.fidelity.page import fidelity_page

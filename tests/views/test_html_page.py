@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ from fake_results import comparison, ledger, result, small, ten_arms
 from html_page import Page
 
 from cachecost.base.formatting import dollar_places, dollars
+from cachecost.base.structs import replace
 from cachecost.cli import cachecost
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.results import Assumption, BreakpointAt, CallTimeline, RunResult

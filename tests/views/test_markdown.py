@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal
 from html import unescape
 
@@ -12,6 +11,7 @@ from fake_results import comparison, ledger, result, row, small, ten_arms, wholl
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 from cachecost.views.run.report import report_markdown

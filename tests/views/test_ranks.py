@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from test_ties import by_layer
 
 import cachecost
-from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
-from cachecost.analysis.comparison.summary import StrategyLine, is_tied, ranked, summarise_ledgers
+from cachecost.analysis.comparison.summary import (
+    StrategyLine,
+    find_ranks,
+    is_tied,
+    rank_fields,
+    rank_sentences,
+    ranked,
+    summarise_ledgers,
+)
 from cachecost.ledger.results import Ledger
 from command_runs import printed
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from fake_results import comparison, ledger, partly_refused, refused, row, wholly_refused
 
-from cachecost.analysis.comparison.ranking import find_ranks
-from cachecost.analysis.comparison.summary import Summary, same_order, shared_notes, summarise, variant_rows
+from cachecost.analysis.comparison.summary import Summary, find_ranks, same_order, shared_notes, summarise, variant_rows
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger
 from cachecost.providers.usage import Usage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,6 +9,7 @@ from fake_results import comparison, ledger, result, row
 
 from cachecost.analysis.comparison.summary import dollars_title, error_of_difference, summarise, who_is_cheapest
 from cachecost.analysis.comparison.verdict import verdict_of
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Ledger
 from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, main_kind
 from cachecost.prompts.output_format import output_format, schema_text
 from cachecost.tokens.calibration import KINDS, prose_of_texts

@@ -13,11 +13,11 @@ import argparse
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from cachecost.analysis.fidelity.validation import recording_name
+from cachecost.base.structs import replace
 from cachecost.tokens.calibration import calibration
 from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import FITTED, MAKERS, Margins

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from cachecost.analysis.fidelity.validation import is_held_out
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
+from cachecost.base.structs import replace
 from tools.probes.harness import Probe, ProbeRun, ask_repeatedly
 from tools.probes.layers import NOTHING, Fields, LayeredBody, level_after, write_layers
 from tools.probes.model import ProbeAnswer, RoundResult

@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from cachecost.account.causes import causes
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
-from cachecost.api.html import HtmlTable, paragraph, rows_of
+from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
 from cachecost.api.setup import (
     ModelOptions,
     RuleOptions,
@@ -55,7 +55,7 @@ RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ExplainResult(Explanation):
+class ExplainResult(Answered, Explanation):
     """The cost of the calls and their `findings`, whose dollars add up exactly to `avoidable` (USD)."""
 
     def by_cause(self) -> dict[str, Decimal]:
@@ -98,9 +98,6 @@ class ExplainResult(Explanation):
     def _answer(self) -> str:
         share = f" ({percent(self.avoidable / self.cost)})" if self.cost else ""
         return f"{dollars(self.cost)} in {count_text(self.calls, 'call')} · {dollars(self.avoidable)} avoidable{share}"
-
-    def __repr__(self) -> str:
-        return f"<ExplainResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
         table = HtmlTable(("cause", "times", "tokens", "cost", "calls", "what to do"), prose=("calls", "what to do"))

@@ -56,6 +56,18 @@ class HtmlTable:
         return f'<{tag}{scope} style="{CELL};{side};{style}">{escape(text)}</{tag}>'
 
 
+class Answered:
+    """A result whose `repr` is its answer in one line."""
+
+    __slots__ = ()
+
+    def _answer(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._answer()}>"
+
+
 def rows_of(items: Iterable[object], fields: str) -> list[dict[str, Any]]:
     """A row of a frame for each item. `fields` are its attributes; `name=path.of.attribute` for another name."""
     parts = [field.partition("=") for field in fields.split()]

@@ -26,7 +26,7 @@ from cachecost.analysis.next_message.choices import (
     parse_content,
 )
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
-from cachecost.api.html import HtmlTable, paragraph, rows_of
+from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
 from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
@@ -142,7 +142,7 @@ Moment = datetime | float | str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NextResult:
+class NextResult(Answered):
     """The next message of a session, and what could be done instead. `is_simulated`: its requests are known, so that
     `cachecost serve` would bill the same tokens."""
 
@@ -194,9 +194,6 @@ class NextResult:
 
     def _answer(self) -> str:
         return f"next message {price_words(self.choice.message)}"
-
-    def __repr__(self) -> str:
-        return f"<NextResult {self._answer()}>"
 
     def _repr_html_(self) -> str:
         table = HtmlTable(("next message", "cost", "read", "written"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal
 from pathlib import Path, PurePath
@@ -14,10 +14,12 @@ from warnings import warn
 from pydantic import ValidationError
 from typing_extensions import Unpack
 
-from cachecost.analysis.comparison.ranking import find_ranks, rank_fields, rank_sentences
 from cachecost.analysis.comparison.summary import (
     CLASS_FIELDS,
     Summary,
+    find_ranks,
+    rank_fields,
+    rank_sentences,
     refusal_sentences,
     rules_sentence,
     summarise,
@@ -25,10 +27,11 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import verdict_of
-from cachecost.api.html import DAYS, HtmlTable, Monthly, monthly, paragraph, rows_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph, rows_of
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
 from cachecost.conversations.calls import Call
@@ -294,7 +297,7 @@ MOST_BARS = 12
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Alternatives:
+class Alternatives(Answered):
     """The alternatives for a recording (`whatif.alternatives`); each is replayed and compared with it as it was
     sent.
     """
@@ -344,9 +347,6 @@ class Alternatives:
         best = self.gains[0]
         return f"{whole}; {best.name} saves {dollars(best.saving)} ({percent(best.share)})"
 
-    def __repr__(self) -> str:
-        return f"<Alternatives {self._answer()}>"
-
     def _repr_html_(self) -> str:
         table = HtmlTable(("alternative", "cost", "saving", "share", "what it does"), prose=("what it does",))
         for one in (one for one in self.whatif.alternatives if one.saving):
@@ -384,10 +384,7 @@ def whatif(
     return Alternatives(what_if(workload, jointly, actions, at, assumptions, today=day_from(today, "today")))
 
 
-BY_BILLS = "the recording's bills, then "
-RANKS = ("rank_from", "rank_to")
 Picture = Literal["dollars", "calls", "question"]
-PICTURES: tuple[Picture, ...] = ("dollars", "calls", "question")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -488,7 +485,8 @@ def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: M
     setup = replace(comparison_setup(recorded, **options), may_lack_prices=True)
     ledger = replay_strategy(spec, conversations_in(recorded), setup)
     uses_bills = bool(setup.bills) and not options.get("model")
-    return _as_replay(replace(ledger, token_source=f"{BY_BILLS}{ledger.token_source}") if uses_bills else ledger)
+    source = f"the recording's bills, then {ledger.token_source}" if uses_bills else ledger.token_source
+    return _as_replay(replace(ledger, token_source=source))
 
 
 def cost_words(ledger: Ledger) -> str:
@@ -555,7 +553,7 @@ class Result:
             compared = {"vs_first": line.vs_first, "lower_bound_usd": line.lower_bound, "question_usd": line.question}
             row = {"strategy": line.name, "calls": line.calls, **used, "cost_usd": cost, "error_usd": error}
             rows.append({**row, **compared, "refused": line.refused, **ranks[line.name]})
-        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(RANKS, "Int64"))
+        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(("rank_from", "rank_to"), "Int64"))
 
     def plot(self, picture: Picture = "dollars") -> Figure:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
@@ -563,12 +561,12 @@ class Result:
         from cachecost.api.charts import as_chart
         from cachecost.views.run.charts import cumulative_figure, dollars_figure, question_figure
 
-        if picture not in PICTURES:
-            raise InputError([Fault("picture:", f"expected one of {', '.join(PICTURES)}; got '{picture}'")])
+        drawn = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}
+        if picture not in drawn:
+            raise InputError([Fault("picture:", f"expected one of {', '.join(drawn)}; got '{picture}'")])
         if picture != "dollars" and not self.comparison.is_priced:
             raise CannotEvaluate(f"picture '{picture}' shows dollars, but no price is known; use plot() for tokens")
-        draw = {"dollars": dollars_figure, "calls": cumulative_figure, "question": question_figure}[picture]
-        return as_chart(draw(summarise(self.comparison)))
+        return as_chart(drawn[picture](summarise(self.comparison)))
 
     def monthly(self, sessions_per_day: Decimal | float, days: int = DAYS) -> Monthly:
         """USD per month of each strategy at this many sessions a day, all like the compared one."""

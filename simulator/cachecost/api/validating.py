@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import DAYS, HtmlTable, Monthly, paragraph, rows_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph, rows_of
 from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
+from cachecost.base.structs import replace
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS
@@ -36,7 +37,7 @@ SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckResult:
+class CheckResult(Answered):
     """The verdict on every budget, in the order of the scenario files."""
 
     result: BudgetResult
@@ -88,9 +89,6 @@ class CheckResult:
             return f"{count_text(len(self.failures), 'budget')} of {len(self.budgets):,} failed"
         return f"{count_text(len(self.budgets), 'budget')}: {self.verdict.replace('_', ' ')}"
 
-    def __repr__(self) -> str:
-        return f"<CheckResult {self._answer()}>"
-
     def _repr_html_(self) -> str:
         table = HtmlTable(("", "scenario", "budget", "what"), prose=("scenario", "budget", "what"))
         for one in sorted(self.budgets, key=lambda one: tuple(SIGNS).index(one.verdict), reverse=True):
@@ -117,7 +115,7 @@ HEADS = ("calls", "hits exact", "cold starts exact", "unknown", "tokens off, med
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ValidationResult:
+class ValidationResult(Answered):
     """Each compared call (`fidelity.judgements`), and what could not be compared (`fidelity.not_judged`)."""
 
     fidelity: Fidelity
@@ -153,15 +151,12 @@ class ValidationResult:
         from cachecost.api.charts import as_chart
         from cachecost.views.fidelity.page import residual_figure
 
-        return as_chart(residual_figure(self.fidelity, self._title()))
+        return as_chart(residual_figure(self.fidelity, self._answer()))
 
-    def _title(self) -> str:
+    def _answer(self) -> str:
         score = self.score
         hits = f"{score.exact_hits:,} of {score.hits:,} predictable hits exact"
         return f"{hits}; prompt lengths {percent(score.median)} off at the median, {percent(score.p95)} at the 95th"
-
-    def __repr__(self) -> str:
-        return f"<ValidationResult {self._title()}>"
 
     def _repr_html_(self) -> str:
         from cachecost.views.fidelity.scores import GROUPS, scores

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+import msgspec
+
 from cachecost.base.formatting import inert
-from cachecost.base.structs import value
 
 
 class ExitCode(IntEnum):
@@ -39,8 +40,7 @@ def exit_code(check_failed: object = False, not_evaluated: object = False) -> Ex
     return ExitCode.NOT_EVALUATED if not_evaluated else ExitCode.OK
 
 
-@value
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """One error in a file: where it is, what is wrong, and a suggestion where there is a near name."""
 
     file: str

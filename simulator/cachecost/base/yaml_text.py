@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from math import isfinite
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, read_whole, whole_number, within_limits
+from cachecost.base.structs import replace
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -33,7 +33,6 @@ from cachecost.providers.usage import TOKEN_CLASSES, ZERO
 from cachecost.scenario import Scenario
 from cachecost.scenario.loading import RecordedScenario
 from cachecost.scenario.models import SHIPPED, Strict
-from cachecost.simulation.engine import SimulatedCall
 
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2
@@ -118,7 +117,6 @@ class BlockEntry:
 
 
 def _line(kind: type[BaselineRow] | type[HeadFrom] | type[BlockEntry], like: str) -> BeforeValidator:
-    """Reads what is one line of text in the file."""
 
     def validate(value: Any) -> Any:
         if isinstance(value, kind):
@@ -225,13 +223,10 @@ def is_same_but_day(path: Path, baseline: Baseline) -> bool:
     try:
         written = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
-        written = ""
-    return _without_day(written) == _without_day(baseline_text(baseline))
-
-
-def _without_day(text: str) -> list[str]:
-    """The lines but those that change from day to day while the figures stay."""
-    return [line for line in text.splitlines() if not line.startswith(' "accepted":')]
+        return False
+    texts = (text.splitlines() for text in (written, baseline_text(baseline)))
+    one, other = ([line for line in lines if not line.startswith(' "accepted":')] for lines in texts)
+    return one == other
 
 
 RECORDING = "recording.jsonl"
@@ -253,18 +248,15 @@ def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> l
     return list(files)
 
 
-SHORT = 4
-"""Bytes of a digest: 8 hex digits. Two texts share one in a case of four thousand million."""
 IN_KEY = ("tool_choice", "thinking", "output_config", "output_format", "speed", "container", "context_management")
 """Parameters that the layers of a prompt depend on (rule 2), or that change what is sent."""
 LAYERS = ("tools", "system", "parameters")
 Entries = tuple[BlockEntry, ...]
-"""The blocks of a layer."""
 
 
 def short(*parts: bytes) -> str:
-    """8 hex digits of a digest over `parts`."""
-    return blake2b(b"\0".join(parts), digest_size=SHORT, person=b"baseline").hexdigest()
+    """8 hex digits of a digest over `parts`. Two texts share one in a case of four thousand million."""
+    return blake2b(b"\0".join(parts), digest_size=4, person=b"baseline").hexdigest()
 
 
 class Fingerprints:
@@ -321,8 +313,6 @@ LARGEST = 58_000
 """Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
 MOST_ROWS = 1_300
 """Lines for calls that may fit."""
-MOST_HEADS = 100
-"""Changes of tools, system and parameters that are listed of one strategy, where each call has its line."""
 NOT_ITS_EFFECT = frozenset(
     {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
     | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
@@ -364,8 +354,13 @@ def figures_of(
     """The figures of a strategy; what they refer to by digest is added to `prices`, `rules` and `parts`."""
     ledger, usage = replayed.ledger, replayed.ledger.usage
     fingerprints = Fingerprints(replayed)
-    heads, known_to = _find_heads(fingerprints, len(replayed.calls), parts, MOST_HEADS // step)
-    priced = [one for one in replayed.simulated if one.rules and one.prices]
+    # changes of tools, system and parameters that are listed of one strategy, where each call has its line
+    heads, known_to = _find_heads(fingerprints, len(replayed.calls), parts, 100 // step)
+    priced = [(one.rules, one.prices) for one in replayed.simulated if one.rules and isinstance(one.prices, Prices)]
+    price_records = (
+        {"host": used.host, "model": used.model, **{name: exact(getattr(paid, name)) for name in TOKEN_CLASSES}}
+        for used, paid in priced
+    )
     return Figures(
         calls=len(ledger.rows),
         errors=ledger.errors,
@@ -377,8 +372,8 @@ def figures_of(
         ephemeral_5m_input_tokens=usage.write_5m,
         ephemeral_1h_input_tokens=usage.write_1h,
         output_tokens=usage.output_tokens,
-        prices=_store_records(prices, map(_price_record, priced)),
-        rules=_store_records(rules, map(_rules_record, priced)),
+        prices=_store_records(prices, price_records),
+        rules=_store_records(rules, (_rules_record(used) for used, _ in priced)),
         heads=heads,
         heads_known_to=known_to,
         calls_a_row=step,
@@ -431,18 +426,9 @@ def _store_records(table: dict[str, dict[str, str]], records: Iterable[dict[str,
     return sorted(digests)
 
 
-def _price_record(one: SimulatedCall) -> dict[str, str]:
-    assert isinstance(one.prices, Prices) and one.rules
-    amounts = {name: exact(getattr(one.prices, name)) for name in TOKEN_CLASSES}
-    return {"host": one.rules.host, "model": one.rules.model, **amounts}
-
-
-def _rules_record(one: SimulatedCall) -> dict[str, str]:
+def _rules_record(rules: ModelRules) -> dict[str, str]:
     """Everything of the rules that may change what a call reads, writes or counts."""
-    rules = one.rules
-    assert isinstance(rules, ModelRules)
-    names = (field.name for field in fields(rules) if field.name not in NOT_ITS_EFFECT)
-    plain = {name: str(getattr(rules, name)) for name in names}
+    plain = {name: str(getattr(rules, name)) for name in rules.__struct_fields__ if name not in NOT_ITS_EFFECT}
     ttls = {f"TTL {name}": f"{seconds:g} s" for name, seconds in rules.ttl_s.items()}
     hidden = {"hidden tokens": short(str(rules.hidden).encode())}
     ours, default = rules.assumptions, type(rules.assumptions)()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
+from typing import NamedTuple
 
 from cachecost.analysis.explain.explaining import explain
 from cachecost.base.formatting import all_of, count_text
+from cachecost.base.structs import replace
 from cachecost.budgets.baseline import Baseline, BaselineRow, BlockEntry, Entries, Figures, Fingerprints, rows_of
 from cachecost.budgets.strategy_replays import ReplayedStrategy
 from cachecost.budgets.verdicts import CostChange
@@ -38,10 +40,10 @@ def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
         return f"{REORDERED} ({_block_name(now, layer, index)} is now number {number})"
     if not is_tools and index == len(new):
         return "a parameter that the system prompt depends on changed"
-    more = ""
+    where = _difference_place(old[index], new[index])
     if finding.excerpt and not is_tools:
-        more = f" ({finding.excerpt.replace(' at character', ', character')})"
-    return f"{_block_name(now, layer, index)} changed{more or _where(old[index], new[index])}"
+        where = f" ({finding.excerpt.replace(' at character', ', character')})"
+    return f"{_block_name(now, layer, index)} changed{where}"
 
 
 def _block_name(request: Request, layer: Layer, index: int) -> str:
@@ -53,7 +55,7 @@ def _block_name(request: Request, layer: Layer, index: int) -> str:
     return f"{words} {name if isinstance(name, str) and kind is Layer.TOOLS else place + 1}"
 
 
-def _where(old: Block, new: Block) -> str:
+def _difference_place(old: Block, new: Block) -> str:
     """ " (description, character 212)"; without content the sizes in bytes: " (812 instead of 790 bytes)"."""
     if old.content is None or new.content is None:
         sizes = f" ({new.size:,} instead of {old.size:,} bytes)"
@@ -65,8 +67,7 @@ def _where(old: Block, new: Block) -> str:
     return " (the order of its keys)"
 
 
-@dataclass(frozen=True, slots=True)
-class HeadChange:
+class HeadChange(NamedTuple):
     """A layer that is not as in the baseline: in words, and where on the wire."""
 
     layer: str
@@ -129,28 +130,21 @@ class Causes:
 
     def __init__(self, replayed: ReplayedStrategy) -> None:
         self.replayed = replayed
-        self._findings: list[Finding] | None = None
 
-    @property
+    @cached_property
     def findings(self) -> list[Finding]:
-        if self._findings is None:
-            known = self.replayed.rules_without_lookback is None
-            self._findings = explain(self.replayed.traffic).findings if known else []
-        return self._findings
+        return explain(self.replayed.traffic).findings if self.replayed.rules_without_lookback is None else []
 
     def avoidable(self) -> tuple[CostChange, ...]:
         """What was avoidable today, most expensive cause first: for limits without a baseline."""
         groups: dict[tuple[str, str], list[Finding]] = {}
         for finding in self.findings:
             groups.setdefault((finding.code, str(finding.layer)), []).append(finding)
-        changes = [
-            self.change(
-                min(found, key=lambda one: one.call),
-                len({one.call for one in found}),
-                sum((one.cost for one in found), ZERO),
-            )
-            for found in groups.values()
-        ]
+        changes = []
+        for found in groups.values():
+            cost = sum((one.cost for one in found), ZERO)
+            first = min(found, key=lambda one: one.call)
+            changes.append(self.change(first, len({one.call for one in found}), cost))
         return limit_changes(sorted(changes, key=lambda change: (-change.cost, change.call)))
 
     def change(self, finding: Finding, calls: int, cost: Decimal) -> CostChange:
@@ -216,9 +210,8 @@ class Causes:
         elif before.breakpoints != now.breakpoints:
             what = "the breakpoints moved since the baseline"
         elif before.read != now.read:
-            what = (
-                "identical prompts read other entries than in the baseline, because times or calls between them changed"
-            )
+            what = "identical prompts read other entries than in the baseline"
+            what += ", because times or calls between them changed"
         elif before.output != now.output:
             what = "answer lengths differ from the baseline"
         else:
@@ -242,8 +235,8 @@ class _Heads:
     """Tools, system and parameters of each call, in the baseline and now."""
 
     def __init__(self, baseline: Baseline, before: Figures, replayed: ReplayedStrategy) -> None:
-        self._before, self._replayed, self._fingerprints = before, replayed, Fingerprints(replayed)
-        self._baseline = baseline
+        self._baseline, self._before = baseline, before
+        self._replayed, self._fingerprints = replayed, Fingerprints(replayed)
         self._learned: dict[tuple[str, str], HeadChange] = {}
 
     def is_known(self, call: int) -> bool:

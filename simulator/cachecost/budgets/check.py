@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.budgets.baseline import FILE_NAME, RECORDING, Baseline, baseline_of, read_baseline, write_accepted
 from cachecost.budgets.determinism import check_determinism
@@ -133,9 +134,29 @@ def check_scenarios(
 ) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines.
 
-    Raises InputError with the faults of all files, CannotEvaluate.
+    Raises InputError with the faults of all files (NamesNotKnown where nothing else is wrong than hosts and models that
+    are not known), CannotEvaluate.
     """
-    scenarios = [(path, options.record(path, scenario)) for path, scenario in _load_scenarios(paths, options)]
+    loaded: list[tuple[Path, Scenario]] = []
+    faults: list[Fault] = []
+    kinds: set[type[InputError]] = set()
+    first: dict[str, Path] = {}
+    for path in paths:
+        try:
+            scenario = load(path, options.sets, options.defaults)
+            loaded.append((path, scenario.model_copy(update={"name": name_with_sets(scenario.name, options.sets)})))
+        except InputError as error:
+            faults += error.faults
+            kinds.add(type(error))
+    for path, scenario in loaded:
+        if first.setdefault(scenario.name, path) != path:
+            same = f"got '{scenario.name}', as in {first[scenario.name]}"
+            expected = f"expected a unique name, as the baseline is stored under it; {same}"
+            faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
+            kinds.add(InputError)
+    if faults:
+        raise (NamesNotKnown if kinds == {NamesNotKnown} else InputError)(list(dict.fromkeys(faults)))
+    scenarios = [(path, options.record(path, scenario)) for path, scenario in loaded]
     files = {one.scenario.name: str(path) for path, one in scenarios}
     result = BudgetResult([], files=files, sets=tuple(options.sets))
     for path, recorded in scenarios:
@@ -204,28 +225,3 @@ def _cost(scenario: str, one: ReplayedStrategy, now: Baseline, baseline: Baselin
         session_volume(one.calls),
         usage.output_tokens,
     )
-
-
-def _load_scenarios(paths: Sequence[Path], options: CheckOptions) -> list[tuple[Path, Scenario]]:
-    """All scenarios, each with a name of its own. Raises InputError with the faults of all: NamesNotKnown where nothing
-    else is wrong than hosts and models that are not known."""
-    loaded: list[tuple[Path, Scenario]] = []
-    faults: list[Fault] = []
-    kinds: set[type[InputError]] = set()
-    for path in paths:
-        try:
-            scenario = load(path, options.sets, options.defaults)
-            loaded.append((path, scenario.model_copy(update={"name": name_with_sets(scenario.name, options.sets)})))
-        except InputError as error:
-            faults += error.faults
-            kinds.add(type(error))
-    first: dict[str, Path] = {}
-    for path, scenario in loaded:
-        if first.setdefault(scenario.name, path) != path:
-            same = f"got '{scenario.name}', as in {first[scenario.name]}"
-            expected = f"expected a unique name, as the baseline is stored under it; {same}"
-            faults.append(replace(scenario.fault(("name",), expected), file=str(path)))
-            kinds.add(InputError)
-    if faults:
-        raise (NamesNotKnown if kinds == {NamesNotKnown} else InputError)(list(dict.fromkeys(faults)))
-    return loaded

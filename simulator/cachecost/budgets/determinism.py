@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from cachecost.analysis.lint.volatile import find_volatile_words
 from cachecost.base.formatting import count_text, dollars
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.budgets.causes import limit_changes
 from cachecost.budgets.source_lines import search_texts
@@ -209,9 +210,25 @@ def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunD
     for number, (mine, theirs) in enumerate(zip(compared_calls(first), compared_calls(second), strict=False), 1):
         # in the order in which the cache compares prompts: tools, system, messages; then what is in no prompt
         for layer in Layer:
-            found += _compare_blocks(number, str(layer), mine.blocks[layer], theirs.blocks[layer])
-        if other := find_difference(mine.settings, theirs.settings):
-            found.append(RunDifference.of(other, number))
+            ours, others = mine.blocks[layer], theirs.blocks[layer]
+            pairs = [(one, other) for one, other in zip(ours, others, strict=False) if one.identity != other.identity]
+            if pairs and Counter(one.identity for one in ours) == Counter(one.identity for one in others):
+                (one, other), path = pairs[0], pairs[0][0].path
+                names = _name_of(one), _name_of(other)
+                found.append(RunDifference(number, str(layer), path, path, "order", 0, *names))
+                continue
+            if not pairs and len(ours) != len(others):  # a block that only one run has, behind those of both
+                shorter = min(len(ours), len(others))
+                path = max(ours, others, key=len)[shorter].path
+                last = [_name_of(run[shorter]) if len(run) > shorter else "nothing" for run in (ours, others)]
+                found.append(RunDifference(number, str(layer), path, path, "unknown", 0, last[0], last[1]))
+            # each block that differs; the first alone where blocks are missing
+            for one, other in pairs[:1] if len(ours) != len(others) else pairs:
+                roles = ValueDifference((), "unknown", 0, one.role, other.role)  # of equal contents
+                differs = find_difference(one.content, other.content) or roles
+                found.append(RunDifference.of(differs, number, str(layer), one.path))
+        if changed := find_difference(mine.settings, theirs.settings):
+            found.append(RunDifference.of(changed, number))
     if len(first) != len(second):
         number = min(len(first), len(second)) + 1
         made = [f"{len(run)} calls" for run in (first, second)]
@@ -220,7 +237,6 @@ def find_differences(first: Sequence[Call], second: Sequence[Call]) -> list[RunD
 
 
 def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
-    """Whether both recordings are the same, which is quickly seen."""
 
     def identity(call: Call) -> tuple[object, ...]:
         request = call.request
@@ -250,25 +266,6 @@ def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
         ones, others = ([key(call) for call in run] for run in calls)
         found |= pair_anywhere(ones, others, found)
     return [second[found[place]] for place in range(len(first))]
-
-
-def _compare_blocks(
-    call: int, layer: str, first: Sequence[ComparedBlock], second: Sequence[ComparedBlock]
-) -> Iterator[RunDifference]:
-    """Each block that differs; the first alone where blocks are missing or only their order differs."""
-    pairs = [(one, other) for one, other in zip(first, second, strict=False) if one.identity != other.identity]
-    if pairs and Counter(one.identity for one in first) == Counter(one.identity for one in second):
-        (one, other), path = pairs[0], pairs[0][0].path
-        yield RunDifference(call, layer, path, path, "order", 0, _name_of(one), _name_of(other))
-        return
-    if not pairs and len(first) != len(second):  # a block that only one run has, behind those of both
-        shorter = min(len(first), len(second))
-        path = max(first, second, key=len)[shorter].path
-        names = [_name_of(run[shorter]) if len(run) > shorter else "nothing" for run in (first, second)]
-        yield RunDifference(call, layer, path, path, "unknown", 0, names[0], names[1])
-    for one, other in pairs[:1] if len(first) != len(second) else pairs:
-        roles = ValueDifference((), "unknown", 0, one.role, other.role)  # of equal contents
-        yield RunDifference.of(find_difference(one.content, other.content) or roles, call, layer, one.path)
 
 
 def _name_of(block: ComparedBlock) -> str:

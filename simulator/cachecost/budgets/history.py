@@ -16,7 +16,6 @@ from cachecost.base.yaml_text import show_value
 from cachecost.budgets.check import BudgetResult
 
 FILE_NAME = "history.jsonl"
-RATE_DIGITS = Decimal("0.000001")
 LIKE = '{"scenario": "chat", "commit": null, "date": "2026-03-07", "strategies": {}}'
 
 
@@ -52,10 +51,6 @@ class HistoryEntry:
         row = {"scenario": self.scenario, "commit": self.commit, "date": day, "strategies": figures}
         return json.dumps(row, ensure_ascii=False)
 
-    def is_repeated(self, entry: HistoryEntry) -> bool:
-        """Whether `entry` says the same of the same commit, on whatever day."""
-        return (self.scenario, self.commit, self.strategies) == (entry.scenario, entry.commit, entry.strategies)
-
 
 def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> list[HistoryEntry]:
     """Today's figures, an entry a scenario; strategies with calls that have no cost are left out."""
@@ -64,7 +59,7 @@ def entries_of(result: BudgetResult, commit: str | None, day: date | None) -> li
         if not cost.errors:
             rate = cost.reads.rate
             by_scenario.setdefault(cost.scenario, {})[cost.strategy] = HistoryFigures(
-                cost.cost, None if rate is None else rate.quantize(RATE_DIGITS), cost.calls
+                cost.cost, None if rate is None else rate.quantize(Decimal("0.000001")), cost.calls
             )
     return [HistoryEntry(name, commit, day, figures) for name, figures in by_scenario.items()]
 
@@ -74,7 +69,7 @@ def add_entries(before: Sequence[HistoryEntry], new: Iterable[HistoryEntry]) -> 
     entries = list(before)
     for entry in new:
         latest = [one for one in entries if (one.scenario, one.commit) == (entry.scenario, entry.commit)]
-        if not latest or not latest[-1].is_repeated(entry):
+        if not latest or latest[-1].strategies != entry.strategies:
             entries.append(entry)
     return entries
 
@@ -89,23 +84,20 @@ def parse_history(text: str, file: str) -> list[HistoryEntry]:
     entries, faults = [], []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            entries.append(_entry(json_value(line)))
+            row = json_value(line)
+            day = None if row["date"] is None else date.fromisoformat(row["date"])
+            figures = {}
+            for name, one in row["strategies"].items():
+                rate = None if one["hit_rate"] is None else _finite(one["hit_rate"])
+                figures[name] = HistoryFigures(_finite(one["cost_usd"]), rate, int(one["calls"]))
+            if not isinstance(row["scenario"], str) or not isinstance(row["commit"], str | None):
+                raise ValueError("expected text")
+            entries.append(HistoryEntry(row["scenario"], row["commit"], day, figures))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation):
             faults.append(Fault(file, f"expected a line like {LIKE}; got {show_value(line)}", number))
     if faults:
         raise InputError(faults)
     return entries
-
-
-def _entry(row: Any) -> HistoryEntry:
-    day = None if row["date"] is None else date.fromisoformat(row["date"])
-    figures = {}
-    for name, one in row["strategies"].items():
-        rate = None if one["hit_rate"] is None else _finite(one["hit_rate"])
-        figures[name] = HistoryFigures(_finite(one["cost_usd"]), rate, int(one["calls"]))
-    if not isinstance(row["scenario"], str) or not isinstance(row["commit"], str | None):
-        raise ValueError("expected text")
-    return HistoryEntry(row["scenario"], row["commit"], day, figures)
 
 
 def _finite(text: Any) -> Decimal:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any
+
+import msgspec
 
 from cachecost.base.formatting import all_of, count_text, dollars, exact, exact_dollars
 from cachecost.base.yaml_text import SourcePlace
@@ -69,8 +71,9 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
 @cache
 def rule_defaults() -> Mapping[str, str]:
     """Rules that a model need not state, as a baseline writes their default."""
-    stated = {field.name: field.default for field in fields(ModelRules) if field.default is not MISSING}
-    made = {field.name: field.default_factory() for field in fields(ModelRules) if field.default_factory is not MISSING}
+    found = msgspec.structs.fields(ModelRules)
+    stated = {field.name: field.default for field in found if field.default is not msgspec.NODEFAULT}
+    made = {field.name: field.default_factory() for field in found if field.default_factory is not msgspec.NODEFAULT}
     return {name: str(default) for name, default in {**stated, **made}.items()}
 
 
@@ -163,7 +166,7 @@ def check_budgets(
     for number, budget in enumerate(scenario.budget):
         for strategy in [budget.strategy] if budget.strategy else named:
             for name, limit in budget.limits.items():
-                yield checkers[strategy].verdict(number, name, limit)
+                yield checkers[strategy].verdict(name, limit, scenario.budget_place(number, name))
 
 
 def check_hit_rates(
@@ -176,7 +179,7 @@ def check_hit_rates(
     named = {budget.strategy for budget in scenario.budget} if scenario.budget else {AS_RECORDED}
     found = [one for one in replays if one.strategy in named or (about_all and one.strategy != AS_RECORDED)]
     for one in found or replays:
-        yield LimitChecker(scenario, one, now, None).hit_rate_verdict(minimum, place)
+        yield LimitChecker(scenario, one, now, None).verdict(FAIL_UNDER, minimum, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,30 +198,11 @@ class LimitChecker:
     def __init__(
         self, scenario: Scenario, replayed: ReplayedStrategy, now: Baseline, baseline: Baseline | None
     ) -> None:
-        self._scenario = scenario
-        self._replayed = replayed
-        self._ledger = replayed.ledger
-        self._now = now
-        self._baseline = baseline
-        self._causes = Causes(replayed)
+        self._scenario, self._now, self._baseline = scenario, now, baseline
+        self._replayed, self._ledger, self._causes = replayed, replayed.ledger, Causes(replayed)
 
-    def verdict(self, number: int, name: str, limit: Any) -> Verdict:
-        """The verdict on the limit called `name` in the `number`-th budget (from 0)."""
-        is_number = isinstance(limit, int | Decimal) and not isinstance(limit, bool)
-        at_most = Decimal(limit) if is_number else ZERO  # of what is not to happen at all
-        return self._verdict(name, at_most, self._check(name, limit), self._scenario.budget_place(number, name))
-
-    def hit_rate_verdict(self, minimum: Decimal, place: SourcePlace) -> Verdict:
-        """The verdict on the minimum of `--fail-under`."""
-        return self._verdict(FAIL_UNDER, minimum, self._cache_hit_rate(minimum), place)
-
-    def _verdict(self, name: str, limit: Decimal, found: _Result, place: SourcePlace | None) -> Verdict:
-        strategy = self._replayed.strategy
-        message = f"{strategy} {found.message}"
-        head = self._scenario.name, strategy, name, limit
-        return Verdict(*head, found.actual, found.state, message, place, found.changes)
-
-    def _check(self, name: str, limit: Any) -> _Result:
+    def verdict(self, name: str, limit: Any, place: SourcePlace | None) -> Verdict:
+        """The verdict on the limit called `name`, which is written at `place`."""
         rows, asked, turns = self._ledger.rows, self._ledger.inquiries, self._replayed.turns
         questions = len({row.inquiry for row in asked})
         checks: Mapping[str, Callable[[Any], _Result]] = {
@@ -227,13 +211,18 @@ class LimitChecker:
             "max_cost_per_turn_usd": lambda limit: self._shared_out(rows, turns, limit, "turn"),
             "max_cost_per_inquiry_usd": lambda limit: self._shared_out(asked, questions, limit, "question"),
             "min_cache_hit_rate": self._cache_hit_rate,
+            FAIL_UNDER: self._cache_hit_rate,
             "max_regression": self._regression,
             "max_breakpoints": self._breakpoints,
             "min_lookback_margin": self._margin,
             "no_write_never_read": self._never_read,
             "prefix_stable": self._stable,
         }
-        return checks[name](limit)
+        found, strategy = checks[name](limit), self._replayed.strategy
+        is_number = isinstance(limit, int | Decimal) and not isinstance(limit, bool)
+        at_most = Decimal(limit) if is_number else ZERO  # of what is not to happen at all
+        head = self._scenario.name, strategy, name, at_most
+        return Verdict(*head, found.actual, found.state, f"{strategy} {found.message}", place, found.changes)
 
     def _shared_out(self, rows: Sequence[CallRow], count: int, limit: Decimal, noun: str) -> _Result:
         if not count:
@@ -343,9 +332,8 @@ class LimitChecker:
         if left == OUT_OF_REACH:
             words = f"misses in call {call} what an earlier call wrote, because the lookback ends before it"
         else:
-            words = (
-                f"has {count_text(left, 'lookback position') if left else 'no lookback position'} left in call {call}"
-            )
+            positions = count_text(left, "lookback position") if left else "no lookback position"
+            words = f"has {positions} left in call {call}"
         broken = left < limit or left == OUT_OF_REACH
         changes = self._causes.avoidable() if broken else ()
         return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt_around
+from cachecost.analysis.lint.volatile import excerpt_around
 from cachecost.analysis.replays.steps import cost
+from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (
     BlockKey,
@@ -52,11 +53,16 @@ DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """The fields of a `PromptChange` that one call shows."""
+    """What one call shows of a change: the path as sent, and excerpts, the text around the change.
+
+    `character` counts from 0 in the text at `path`; None where no text is known or none differs. `tokens_before` and
+    `tokens_after` are those of what changed. `search` are texts to find its place in the source code by, best first.
+    `name` is that of the tool, "" where it is none.
+    """
 
     path: str
-    before: str | None = None
-    after: str | None = None
+    before_excerpt: str | None = None
+    after_excerpt: str | None = None
     character: int | None = None
     tokens_before: int | None = None
     tokens_after: int | None = None
@@ -185,36 +191,25 @@ MOST = 12
 CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 
-@dataclass(frozen=True, slots=True)
-class PromptChange:
-    """One change of what is sent, however many calls have it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptChange(ChangePlace):
+    """One change of what is sent, however many calls have it; its place is that in the first of these.
 
-    `path` is its place in the first of these, as sent; `call` the number of that call, today (of calls that are no
-    longer made: in the accepted recording). `character` counts from 0 in the text at `path`; None where no text is
-    known or none differs. Excerpts are the text around it. `tokens_before` and `tokens_after` are those of what
-    changed, in `call`. `rewritten` are the calls, by their numbers today, that read less of the cache because of it,
-    `refused` how many calls the API refuses since. `more` counts further changes that share these dollars. `varies`:
-    calls that have it differ from each other, as with a time in a prompt. `search` are texts
-    to find its place in the source code by, best first. `name` is that of the tool, "" where it is none.
+    `call` is the number of that call, today (of calls that are no longer made: in the accepted recording). `rewritten`
+    are the calls, by their numbers today, that read less of the cache because of it, `refused` how many calls the API
+    refuses since. `more` counts further changes that share these dollars. `varies`: calls that have it differ from each
+    other, as with a time in a prompt.
     """
 
     layer: str
-    path: str
     kind: ChangeKind
     call: int
     calls: int
-    before_excerpt: str | None
-    after_excerpt: str | None
-    character: int | None
-    tokens_before: int | None
-    tokens_after: int | None
     cost: Decimal
     rewritten: tuple[int, ...] = ()
     refused: int = 0
     more: int = 0
     varies: bool = False
-    search: tuple[str, ...] = ()
-    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +237,16 @@ class _CallPair:
     requests: RequestPair | None
     edits: tuple[Edit, ...]
 
+    def place(self, edit: Edit, counter: TokenCounter | None) -> ChangePlace:
+        """Where the call shows a change; of a call that only one recording has, what it adds."""
+        if self.requests:
+            return place_of(edit, self.requests, counter)
+        call = self.new or self.old
+        assert call is not None
+        message = call.request.thread.message
+        shown = _first_text(message.blocks[0])[1] if message and message.blocks else None
+        return ChangePlace("calls", after_excerpt=shown and excerpt_around(shown, 0))
+
 
 def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: ReplayedStrategy) -> PromptComparison:
     """What changed from the `accepted` replay of a strategy of `scenario` to the one of today.
@@ -268,26 +273,18 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
             for number, old, new in both
             if not new.error and new.usage.read < old.usage.read and new.usage.unread > old.usage.unread
         ]
-        place = _first_place(edit, having[0], now.counter)
         changes.append(
             PromptChange(
+                **asdict(having[0].place(edit, now.counter)),
                 layer=edit.layer,
-                path=place.path,
                 kind=edit.kind,
                 call=having[0].number,
                 calls=len({at for name in group for at in found[name]}),
-                before_excerpt=place.before,
-                after_excerpt=place.after,
-                character=place.character,
-                tokens_before=place.tokens_before,
-                tokens_after=place.tokens_after,
                 cost=cost(filter(None, after)) - cost(filter(None, before)),
                 rewritten=tuple(rewritten),
                 refused=sum(bool(new.error) and not old.error for _, old, new in both),
                 more=len(group) - 1,
                 varies=len({version_of(edit, one.requests) for one in having if one.requests}) > 1,
-                search=place.search,
-                name=place.name,
             )
         )
         before = after
@@ -295,17 +292,6 @@ def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: Replayed
     rest = difference - sum((one.cost for one in changes), ZERO)
     answers = sum((row.cost.output for row in begin if row), ZERO) - accepted.ledger.cost.output
     return PromptComparison(scenario, now.strategy, tuple(changes), difference, rest, answers)
-
-
-def _first_place(edit: Edit, pair: _CallPair, counter: TokenCounter | None) -> ChangePlace:
-    """Where the first call shows a change; of a call that only one recording has, what it adds."""
-    if pair.requests:
-        return place_of(edit, pair.requests, counter)
-    call = pair.new or pair.old
-    assert call is not None
-    message = call.request.thread.message
-    shown = _first_text(message.blocks[0])[1] if message and message.blocks else None
-    return ChangePlace("calls", after=shown and excerpt_around(shown, 0))
 
 
 def _replay(now: ReplayedStrategy, pairs: Sequence[_CallPair], made: set[Edit], builder: EditedRequestBuilder) -> Rows:

@@ -7,15 +7,13 @@ So pieces of it are searched, the longest around the change first; one that is i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cachecost.prompts.compare import shared_ends
 
 SHORTEST = 8
 """Characters of a piece that is distinctive enough."""
-SHORTEST_LITERAL = 5
-"""As SHORTEST, of a piece with the mark of quotation that begins its literal."""
 QUOTATION_MARKS = ('"', "'", "`")
 LONGEST = 120
 SIZES = (80, 48, 32, 20, 12)
@@ -37,32 +35,26 @@ def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
     """Texts to search for, best first, of a text that differs from character `at` on: what came, the line it is in,
     what stands before it and behind it.
     """
-    found = dict[str, None]()
-    for text in _pieces(old, new, at):
-        least = SHORTEST_LITERAL if text.startswith(QUOTATION_MARKS) else SHORTEST
-        if len(text) >= least and "\n" not in text:
-            found[text] = None
-    return tuple(found)
-
-
-def _pieces(old: str, new: str, at: int) -> Iterator[str]:
     _, same = shared_ends(old[at:], new[at:])
     come = new[at : len(new) - same]
-    yield from (line.strip() for line in come.splitlines() if len(line) <= LONGEST)
+    found = [line.strip() for line in come.splitlines() if len(line) <= LONGEST]
     pieces = sorted((piece.strip() for piece in VARYING.split(come[:LONGEST])), key=len, reverse=True)
-    yield from pieces
-    yield from (f"{mark}{piece}" for piece in pieces for mark in QUOTATION_MARKS if piece)
-    yield from (come[:size].split("\n")[0].strip() for size in SIZES)
+    found += [*pieces, *(f"{mark}{piece}" for piece in pieces for mark in QUOTATION_MARKS if piece)]
+    found += [come[:size].split("\n")[0].strip() for size in SIZES]
     start, end = new.rfind("\n", 0, at) + 1, len(new) - same
     stop = new.find("\n", at)
     line_end = len(new) if stop < 0 else stop
-    yield new[start:line_end].strip()[:LONGEST]
+    found.append(new[start:line_end].strip()[:LONGEST])
     for size in SIZES:
-        yield new[max(start, at - size) : at].strip()
-        yield new[end : min(end + size, line_end if line_end > end else end + size)].strip()
+        found.append(new[max(start, at - size) : at].strip())
+        found.append(new[end : min(end + size, line_end if line_end > end else end + size)].strip())
     fixed = [piece.strip() for piece in VARYING.split(new[start:at][-LONGEST:])]
-    yield from sorted(fixed, key=len, reverse=True)
-    yield from (f"{mark}{piece}" for piece in fixed for mark in QUOTATION_MARKS if piece)
+    found += sorted(fixed, key=len, reverse=True)
+    found += [f"{mark}{piece}" for piece in fixed for mark in QUOTATION_MARKS if piece]
+    # as SHORTEST, of a piece with the mark of quotation that begins its literal
+    least = [5 if text.startswith(QUOTATION_MARKS) else SHORTEST for text in found]
+    long = (text for text, size in zip(found, least, strict=True) if len(text) >= size and "\n" not in text)
+    return tuple(dict.fromkeys(long))
 
 
 def find_source_line(search: Sequence[str], files: Mapping[str, str]) -> SourceLine | None:

@@ -52,7 +52,6 @@ class ReplayedStrategy:
 
     @cached_property
     def _counters(self) -> list[TokenCounter]:
-        """The tokenizers of this strategy's calls."""
         known = dict.fromkeys(one.rules.generation for one in self.simulated if one.rules)
         return list(map(self.traffic.setup.counter, known))
 

@@ -116,10 +116,6 @@ def exit_code(verdicts: Iterable[Verdict]) -> int:
     return EXIT_CODES[overall(verdicts)]
 
 
-FIRST_KNOWN = 10**8
-"""Seconds since the epoch (1973): the starts of calls without times count from 0."""
-
-
 @dataclass(frozen=True, slots=True)
 class SessionVolume:
     """`sessions` in a replay, on so many `days` from the first to the last, counted in UTC. None: no times are known,
@@ -142,7 +138,7 @@ def session_volume(calls: Sequence[Call]) -> SessionVolume:
     if len(names) < 2 or "" in names:
         return SessionVolume(1, None)
     starts = [call.start for call in calls]
-    if min(starts) < FIRST_KNOWN:
+    if min(starts) < 10**8:  # seconds since the epoch (1973): the starts of calls without times count from 0
         return SessionVolume(len(names), None)
     first, last = (datetime.fromtimestamp(start, UTC).date() for start in (min(starts), max(starts)))
     return SessionVolume(len(names), (last - first).days + 1)

@@ -14,7 +14,6 @@ from typing import TypeVar
 import msgspec
 
 from cachecost.base.digests import seeded_share
-from cachecost.base.structs import value
 from cachecost.caches.expiry import BEFORE_TIME, CacheEntry, State, new_entry, refresh_before_hit, ttl_s_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import prefixes_back
@@ -29,8 +28,7 @@ AnyKey = TypeVar("AnyKey")
 SMALLEST_SHARE = 2**-64
 
 
-@value
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """What the cache did with a prompt. `read` + `write_1h` + `write_5m` + `uncached` is the whole prompt.
 
     `breakpoints` are the breakpoints that reached the minimum; `hit` is the prefix that was read, None for a miss.

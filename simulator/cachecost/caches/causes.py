@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from cachecost.account.causes import Cause
-from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.losses import EarlierCall
 from cachecost.prompts.blocks import Layer, Prefix
@@ -22,8 +23,7 @@ SHORTER = 0.75
 """A compacted conversation has at most this share of the messages that it had."""
 
 
-@value
-class EarlierEntry:
+class EarlierEntry(msgspec.Struct, frozen=True):
     """The deepest entry of the earlier call `seen`, and its state: absent, live, expired, unreadable or changed."""
 
     seen: EarlierCall

@@ -6,9 +6,10 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import msgspec
+
 from cachecost.account.causes import Cause
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.causes import EarlierEntry, cause_of
 from cachecost.caches.expiry import CacheEntry, State
@@ -131,8 +133,7 @@ class HostCaches:
         return found
 
 
-@value
-class CacheResult:
+class CacheResult(msgspec.Struct, frozen=True):
     """What the cache did with each pass of a call, the cause of the first one's outcome, and what the call lost."""
 
     outcomes: list[Outcome]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+import msgspec
+
 from cachecost.account.causes import causes
-from cachecost.base.structs import value
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.causes import cause_of_unread, find_change, find_change_or_compaction, is_fork
 from cachecost.caches.losses import (
@@ -36,8 +37,7 @@ EXCHANGE = 2
 """Messages by which a conversation grows from call to call."""
 
 
-@value
-class CallInspection:
+class CallInspection(msgspec.Struct, frozen=True):
     """One call before it is made: the prompt, the cache, and the earlier calls to compare with."""
 
     call: int

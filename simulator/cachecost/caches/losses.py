@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from cachecost.account.causes import Cause
-from cachecost.base.structs import identity_struct, replace, value
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer, Part, Prefix, Thread
 from cachecost.prompts.compare import (
     ALIKE,
@@ -49,8 +49,7 @@ class ConversationLine(msgspec.Struct, eq=False):
         return self._digests[1]
 
 
-@value
-class CallShape:
+class CallShape(msgspec.Struct, frozen=True):
     """What calls are compared by, besides their messages. Calls that are equal in this share one object."""
 
     request: Request
@@ -58,8 +57,7 @@ class CallShape:
     rules: ModelRules
 
 
-@identity_struct
-class EarlierCall:
+class EarlierCall(msgspec.Struct, frozen=True, eq=False):
     """An earlier call to compare with. `entry` is the deepest prefix that it had in the cache, for `ttl`.
 
     `number` is that of the call, `pool` where its entries are, `end` the end of its prompt.
@@ -208,8 +206,7 @@ def _later_digests(thread: Thread, since: Thread | None = None) -> list[bytes]:
     return digests
 
 
-@identity_struct
-class Relatives:
+class Relatives(msgspec.Struct, frozen=True, eq=False):
     """The earlier calls to compare one call with.
 
     `nearest` is the latest call whose messages it sends again and goes on from, `line` its conversation.
@@ -244,8 +241,7 @@ ALIKE_BYTES = 2
 """Without content, by so many bytes at most its size may differ."""
 
 
-@value
-class ContentChange:
+class ContentChange(msgspec.Struct, frozen=True):
     """A change since an earlier call. `was` and `now` are what follows the common prefix, `kept` is unchanged of it."""
 
     before: EarlierCall
@@ -296,8 +292,7 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
     return ContentChange(before, was, now, kept) if kept else None
 
 
-@value
-class SharedContent:
+class SharedContent(msgspec.Struct, frozen=True):
     """What two conversations send behind the first block in which they differ. `was` and `now` follow what they begin
     with, up to the end of the first message, `kept` are those of `now` that both send; `tokens` of these are the same.
     """
@@ -408,8 +403,7 @@ def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:
     return sizes.of(end) - (sizes.of(read) if read else 0)
 
 
-@value
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
     `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.

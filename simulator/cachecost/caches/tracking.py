@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from cachecost.base.structs import value
 from cachecost.caches.breakpoints import Key, PrefixCache
 from cachecost.caches.expiry import CacheEntry
 from cachecost.caches.losses import ConversationLine, EarlierCall, Lineage, Relatives
@@ -57,8 +56,7 @@ class EntryHistory:
         return True
 
 
-@value
-class CacheUse:
+class CacheUse(msgspec.Struct, frozen=True):
     """The prefixes that a call looked up in the cache, and the keys of the entries that it changed. `is_warm`: what it
     read was put there before."""
 

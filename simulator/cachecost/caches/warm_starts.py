@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Protocol, Self
 
+import msgspec
+
 from cachecost.base.atomic_files import current_work_check
-from cachecost.base.structs import value
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix, PrefixSizes, Prompt, is_within_lookback
@@ -49,8 +50,7 @@ SizesOf = Callable[[Prompt], KnownSizes]
 BilledLength = Callable[[Prefix], int | None]
 
 
-@value
-class SentCall:
+class SentCall(msgspec.Struct, frozen=True):
     """A recorded call as rendered. `start` is seconds; `billed` is None where the read of a single pass is unknown.
 
     `error_margin` is the relative error of its token counts, without bills. `is_timed`: the log says when it began.
@@ -72,8 +72,7 @@ class SentCall:
         return self.billed.read if self.billed else 0
 
 
-@value
-class MeasuredRead:
+class MeasuredRead(msgspec.Struct, frozen=True):
     """The call with this number read a prefix that the recording wrote, which is `tokens` long."""
 
     call: int
@@ -81,8 +80,7 @@ class MeasuredRead:
     tokens: int
 
 
-@value
-class WarmStart:
+class WarmStart(msgspec.Struct, frozen=True):
     """The prefix that the call with this number read, `tokens` long, and the TTL of the breakpoint that found it."""
 
     call: int

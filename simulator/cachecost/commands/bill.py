@@ -6,8 +6,8 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import count_text, inert
+from cachecost.base.structs import replace
 from cachecost.base.times import LOCAL, find_zone, iso
 from cachecost.commands import options
 from cachecost.commands.catalogue import is_from_file
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from cachecost.analysis.bill.advice import Advice
     from cachecost.analysis.bill.summary import BillSummary
     from cachecost.analysis.bill.timeline import TimelineCall
-    from cachecost.conversations.input_files import SessionFile
     from cachecost.sessions.reading import SessionFiles
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 BY = ("session", "project", "day", "week", "month", "model", "agent")
 SPAN = re.compile(r"(\d{1,6})([hdw])")
 PROJECTS_NAMED = 8
-DATE_LENGTH = len("2026-03-07")
-SECOND_LENGTH = len("2026-03-07T10:00:00")
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -60,29 +58,6 @@ def parse_zone(ctx: click.Context, param: click.Parameter, value: str) -> tzinfo
         return find_zone(value)
     except ValueError as error:
         raise click.BadParameter(f"{error}; names are like Europe/Berlin, UTC, local") from None
-
-
-def _no_match_text(files: Sequence[SessionFile], filters: Mapping[str, str | float | None]) -> str:
-    """Which filters no call matches, and what was found; `filters` are values by option, times in seconds.
-
-    Empty where there is no filter, or no session that it could leave out.
-    """
-    from cachecost.views.bill.words import project_names
-
-    words = [
-        f"{name} {f'{iso(value)[:SECOND_LENGTH]}Z' if isinstance(value, float) else value}"
-        for name, value in filters.items()
-        if value is not None
-    ]
-    if not words or not files:
-        return ""
-    starts = [call.start for file in files for call in file.calls if call.start is not None]
-    days = f"{iso(min(starts))[:DATE_LENGTH]} to {iso(max(starts))[:DATE_LENGTH]}" if starts else ""
-    names = sorted(filter(None, project_names(file.project for file in files).values()))
-    more = " …" if len(names) > PROJECTS_NAMED else ""
-    projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
-    found = ", ".join(filter(None, (count_text(len(files), "session file"), days, projects)))
-    return inert(f"no call matches {' '.join(words)}; found: {found}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +85,26 @@ class CallFilters:
         untimed = 0 if is_all else sum(call.start is None for file in account.files for call in file.calls)
         if untimed:
             print_diagnostic(f"{count_text(untimed, 'call')} without a time left out: in no period")
-        filters = {"--project": self.project, "--since": since, "--until": until}
-        if not any(account.calls()) and (message := _no_match_text(found.sessions, filters)):
-            print_diagnostic(message)
+        times = {"--since": since, "--until": until}
+        filters = [f"{name} {iso(at)[:19]}Z" for name, at in times.items() if at is not None]
+        filters = [*([] if self.project is None else [f"--project {self.project}"]), *filters]
+        if filters and found.sessions and not any(account.calls()):
+            from cachecost.views.bill.words import project_names
+
+            starts = [call.start for file in found.sessions for call in file.calls if call.start is not None]
+            days = f"{iso(min(starts))[:10]} to {iso(max(starts))[:10]}" if starts else ""
+            names = sorted(filter(None, project_names(file.project for file in found.sessions).values()))
+            more = " …" if len(names) > PROJECTS_NAMED else ""
+            projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
+            there = ", ".join(filter(None, (count_text(len(found.sessions), "session file"), days, projects)))
+            print_diagnostic(inert(f"no call matches {' '.join(filters)}; found: {there}"))
         return account
+
+    def command(self, paths: Sequence[Path], session: str | None, html: Path) -> str:
+        """The command that makes a page again: a period in days before now has become a date."""
+        period = {"--since": self.since and iso(self.since), "--until": self.until and iso(self.until)}
+        words = options.option_words({"--project": self.project, **period, "--session": session, "--html": html})
+        return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
 @click.command(cls=CheckedCommand)
@@ -191,7 +182,13 @@ def bill(
     from cachecost.analysis.bill.summary import summarize
     from cachecost.views.bill.json_output import call_object, csv_rows
 
-    by, all_calls = _session_options(session, by, all_calls)
+    # options of the settings file that do not go with --session give way
+    by = None if session is not None and is_from_file("by") else by
+    all_calls = all_calls and not (session is None and is_from_file("all_calls"))
+    if session is not None and by is not None:
+        raise click.UsageError("--by: not with --session, which shows one session call by call")
+    if session is None and all_calls:
+        raise click.UsageError("--all-calls: only with --session")
     with options.work_bar() as bar:
         found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
@@ -200,41 +197,22 @@ def bill(
         summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
         advice = best_advice(account)
     options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
+    shown = calls if session else None
     if as_json:
-        options.print_json(_bill_document(account, found, summary, advice, calls if session else None))
-    elif session:
-        from cachecost.views.bill.text import list_price_note, print_session
-
-        hints = [list_price_note(summary.total)]
-        print_session(summary, calls, _find_first_words(calls), hints, sys.stdout, not all_calls)
-    elif found.sessions or found.logs:
-        _print_bill(account, summary, advice, is_short=by is None)
+        options.print_json(_bill_document(account, found, summary, advice, shown))
+    elif shown is not None or found.sessions or found.logs:
+        _print_bill(account, summary, advice, shown, is_short=by is None, all_calls=all_calls)
     if html is not None:
         from cachecost.views.bill.page import bill_page
 
-        options.write_html(
-            html, bill_page(account, _command(paths, filters, session, html), advice, summary.estimates_output)
-        )
+        again = filters.command(paths, session, html)
+        options.write_html(html, bill_page(account, again, advice, summary.estimates_output))
     if applies is not None:
         from cachecost.commands.project_files import apply_advice
 
         apply_advice(choose_settings(advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
     return options.code_with_skipped(found.skipped, may_skip, code)
-
-
-def _session_options(session: str | None, by: str | None, all_calls: bool) -> tuple[str | None, bool]:
-    """`by` and `all_calls` as they go with `session`: those of the settings file give way.
-
-    Raises UsageError for options of the command line that do not go together.
-    """
-    by = None if session is not None and is_from_file("by") else by
-    all_calls = all_calls and not (session is None and is_from_file("all_calls"))
-    if session is not None and by is not None:
-        raise click.UsageError("--by: not with --session, which shows one session call by call")
-    if session is None and all_calls:
-        raise click.UsageError("--all-calls: only with --session")
-    return by, all_calls
 
 
 def _choose_account(account: BillAccount, session: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
@@ -276,20 +254,37 @@ def _bill_document(
     return document if calls is None else {**document, "calls": list(map(call_object, calls))}
 
 
-def _print_bill(account: BillAccount, summary: BillSummary, advice: Sequence[Advice], is_short: bool) -> None:
+def _print_bill(
+    account: BillAccount,
+    summary: BillSummary,
+    advice: Sequence[Advice],
+    calls: Sequence[TimelineCall] | None,
+    is_short: bool,
+    all_calls: bool,
+) -> None:
+    """Print the bill, or the calls of the one session that is shown."""
     from cachecost.analysis.bill.advice import saved_together
+    from cachecost.sessions.locations import first_words
     from cachecost.views.bill.json_output import advice_lines
-    from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill
+    from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
 
-    hints = [*advice_lines(advice, saved_together(account, advice)), list_price_note(summary.total)]
+    hints = [list_price_note(summary.total)]
+    if calls is not None:
+        # the beginning of the person's message before each call, read again from the session's files
+        lines: dict[str, dict[int, int]] = {}
+        for one in calls:
+            if "human" in one.call.events:
+                lines.setdefault(one.file.path, {})[one.call.line] = one.number
+        files = {one.file.path: one.file for one in calls}
+        words_by_call = {
+            numbers[line]: words
+            for path, numbers in lines.items()
+            for line, words in first_words(files[path], numbers).items()
+        }
+        print_session(summary, calls, words_by_call, hints, sys.stdout, not all_calls)
+        return
+    hints = [*advice_lines(advice, saved_together(account, advice)), *hints]
     print_bill(summary, account.rewrites, hints, sys.stdout, ROWS_SHOWN if is_short else None)
-
-
-def _command(paths: Sequence[Path], filters: CallFilters, session: str | None, html: Path) -> str:
-    """The command that makes the page again: a period in days before now has become a date."""
-    period = {"--since": filters.since and iso(filters.since), "--until": filters.until and iso(filters.until)}
-    words = options.option_words({"--project": filters.project, **period, "--session": session, "--html": html})
-    return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
 def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
@@ -300,19 +295,3 @@ def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:
         names = ", ".join(one.name for one in settings) or "none"
         raise click.UsageError(f"--apply: expected one of the settings that are advised ({names}); got '{name}'")
     return found
-
-
-def _find_first_words(calls: Sequence[TimelineCall]) -> Mapping[int, str]:
-    """The beginning of the person's message before each call, by its number; read again from the session's files."""
-    from cachecost.sessions.locations import first_words
-
-    lines: dict[str, dict[int, int]] = {}
-    for one in calls:
-        if "human" in one.call.events:
-            lines.setdefault(one.file.path, {})[one.call.line] = one.number
-    files = {one.file.path: one.file for one in calls}
-    return {
-        numbers[line]: words
-        for path, numbers in lines.items()
-        for line, words in first_words(files[path], numbers).items()
-    }

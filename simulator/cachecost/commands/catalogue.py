@@ -138,19 +138,14 @@ def project_defaults(name: str, command: click.Command) -> ProjectDefaults:
     settings = read_settings(found)
     if not settings.settings:
         return ProjectDefaults(settings)
-    made = {part: command_defaults(part, inner, settings) for part, inner in commands_under(name, command)}
+    inner = command.commands if isinstance(command, click.Group) else {}
+    parts = {name: command, **{f"{name} {key}": one for key, one in inner.items()}}
+    made = {part: command_defaults(part, one, settings) for part, one in parts.items()}
     if faults := [fault for one in made.values() for fault in one.faults]:
         raise InputError(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
     inner_defaults = {part.removeprefix(f"{name} "): one.values for part, one in made.items() if part != name}
     places = {option: place for one in made.values() for option, place in one.places.items()}
     return ProjectDefaults(settings, {**made[name].values, **inner_defaults}, places)
-
-
-def commands_under(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """A command and its subcommands, by the words that call them."""
-    yield name, command
-    if isinstance(command, click.Group):
-        yield from ((f"{name} {key}", inner) for key, inner in command.commands.items())
 
 
 def current_defaults() -> ProjectDefaults:

@@ -31,7 +31,6 @@ FORMAT = 1
 DEFAULT = "default"
 PLAIN = (bool, int, float, str)
 """Types of defaults that are shown; of others the help says what they are."""
-COLUMNS = ("setting", "value", "from")
 
 
 class SettingInForce(NamedTuple):
@@ -46,6 +45,13 @@ class SettingInForce(NamedTuple):
     origin: str
     place: str | None = None
     overruled_by: str | None = None
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """The row of the table."""
+        name = f"{self.command}.{self.key}".replace(" ", ".") if self.command else self.key
+        overruled = f", overruled by {self.overruled_by}" if self.overruled_by else ""
+        return name, _value_text(self.value), f"{self.place if self.origin == 'file' else self.origin}{overruled}"
 
 
 @click.command()
@@ -83,7 +89,7 @@ def config(shows_all: bool, as_json: bool) -> int:
         about = "No settings file: CACHECOST_CONFIG is off."
     click.echo(inert(about))
     if rows:
-        print_table("", COLUMNS, [_cells(row) for row in rows])
+        print_table("", ("setting", "value", "from"), [row.cells for row in rows])
     return ExitCode.OK
 
 
@@ -113,12 +119,6 @@ def _option_settings(
                 shown = str(default) if isinstance(default, Path) else default
                 value = made.values[param.name or ""] if is_set else shown if isinstance(shown, PLAIN) else None
                 yield SettingInForce(name, key, value, "file" if is_set else DEFAULT, place if is_set else None)
-
-
-def _cells(row: SettingInForce) -> tuple[str, str, str]:
-    name = f"{row.command}.{row.key}".replace(" ", ".") if row.command else row.key
-    overruled = f", overruled by {row.overruled_by}" if row.overruled_by else ""
-    return name, _value_text(row.value), f"{row.place if row.origin == 'file' else row.origin}{overruled}"
 
 
 def _value_text(value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +58,21 @@ def explain(
     pictures = timelines if html is not None else None
     with options.work_bar() as bar:
         if scenario := options.scenario_among(logs.paths):
+            from cachecost.analysis.explain.explaining import explain_workload
+            from cachecost.simulation.workload import scenario_workloads
+
             own = options.scenario_options(scenario, tokens, shared)
-            explanations = list(_explain_scenario(scenario, strategy, own, assumptions, bar, pictures))
+            names, explanations = [], []
+            for workload in scenario_workloads(
+                load_recorded(scenario), scenario.parent, own.assumptions, own.setup.rules.own
+            ):
+                names.append(workload.strategy)
+                if strategy in (None, workload.strategy):
+                    supported = only_supported(workload, COMMAND)
+                    explanations.append(explain_workload(watched(supported, bar), assumptions))
+                    _add_picture(pictures, supported, explanations[-1], own)
+            if strategy is not None:
+                options.check_name("--strategy", strategy, names)
         else:
             with no_garbage_collection():
                 explanations, logs.skipped = _explain_logs(logs, tokens, shared, assumptions, bar, pictures)
@@ -132,28 +145,3 @@ def _add_picture(
 
     made = list(map(traffic.simulation().simulate, traffic.calls))
     pictures.append(workload_timeline(len(pictures), explanation, traffic.calls, made, prices_under(shared.setup)))
-
-
-def _explain_scenario(
-    source: Path,
-    strategy: str | None,
-    shared: options.SharedOptions,
-    assumptions: bool,
-    bar: options.WorkBar,
-    pictures: Pictures | None,
-) -> Iterator[Explanation]:
-    """An explanation of each strategy, or of the one that is named. Raises UsageError, CannotEvaluate."""
-    from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.simulation.workload import scenario_workloads
-
-    names = []
-    scenario = load_recorded(source)
-    for workload in scenario_workloads(scenario, source.parent, shared.assumptions, shared.setup.rules.own):
-        names.append(workload.strategy)
-        if strategy in (None, workload.strategy):
-            supported = only_supported(workload, COMMAND)
-            explanation = explain_workload(watched(supported, bar), assumptions)
-            _add_picture(pictures, supported, explanation, shared)
-            yield explanation
-    if strategy is not None:
-        options.check_name("--strategy", strategy, names)

@@ -75,6 +75,46 @@ class _Hook(NamedTuple):
             return {"decision": "block", "reason": f"{words}. {how_to_go_on} to go on."}
         return {"systemMessage": words}
 
+    def before_message(self) -> dict[str, Any] | None:
+        state, text = self.state, text_at(self.facts, "prompt")
+        if text.startswith(OWN_COMMANDS):
+            return None
+        new = len(text) // CHARACTERS_PER_TOKEN
+        message = next_message(state, self.prices, self.now, new)
+        if self.is_silent(message.cost, rewritten_tokens(state, message)):
+            return None
+        words = message_warning(state, message, price_compaction(state, self.prices, self.now, new), self.now)
+        return self.warn(words, True, "Send it again")
+
+    def before_compaction(self) -> dict[str, Any] | None:
+        """An automatic compaction is never stopped: the request that needs it would fail."""
+        found = price_compaction(self.state, self.prices, self.now)
+        if found is None or self.is_silent(found.summary.cost, self.state.prompt_tokens):
+            return None
+        is_manual = text_at(self.facts, "trigger") == "manual"
+        return self.warn(compaction_warning(self.state, found, self.now), is_manual, "/compact again")
+
+    def before_session(self) -> dict[str, Any] | None:
+        state, prices, now = self.state, self.prices, self.now
+        message = next_message(state, prices, now)
+        is_resumed = text_at(self.facts, "source") in RESUMES
+        if not is_resumed or self.is_silent(message.cost, rewritten_tokens(state, message)):
+            return None
+        return {"systemMessage": resume_warning(state, message, price_compaction(state, prices, now), now)}
+
+    def before_switch(self) -> dict[str, Any] | None:
+        state, now, model = self.state, self.now, text_at(self.facts, "to_model").partition("[")[0]
+        if not model or is_same_model(model, state.model):
+            return None
+        message = message_on(state, model, model_of_state(state, self.memory.find, model, now).quote, now)
+        if self.is_silent(message.cost, message.usage.write):
+            return None
+        words = inert(switch_warning(model, message, next_message(state, self.prices, now)))
+        if not self.options.blocks:
+            return {"systemMessage": words}
+        decision = {"permissionDecision": "ask", "permissionDecisionReason": words}
+        return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **decision}}
+
 
 def main(arguments: Sequence[str]) -> int:
     """Answer the JSON on stdin. Always 0; silent where there is nothing to say or anything fails."""
@@ -122,54 +162,10 @@ def hook_answer(stream: BinaryIO, options: HookOptions, now: float) -> dict[str,
         return None
 
 
-def _before_message(hook: _Hook) -> dict[str, Any] | None:
-    state, text = hook.state, text_at(hook.facts, "prompt")
-    if text.startswith(OWN_COMMANDS):
-        return None
-    new = len(text) // CHARACTERS_PER_TOKEN
-    message = next_message(state, hook.prices, hook.now, new)
-    if hook.is_silent(message.cost, rewritten_tokens(state, message)):
-        return None
-    words = message_warning(state, message, price_compaction(state, hook.prices, hook.now, new), hook.now)
-    return hook.warn(words, True, "Send it again")
-
-
-def _before_compaction(hook: _Hook) -> dict[str, Any] | None:
-    """An automatic compaction is never stopped: the request that needs it would fail."""
-    found = price_compaction(hook.state, hook.prices, hook.now)
-    if found is None or hook.is_silent(found.summary.cost, hook.state.prompt_tokens):
-        return None
-    is_manual = text_at(hook.facts, "trigger") == "manual"
-    return hook.warn(compaction_warning(hook.state, found, hook.now), is_manual, "/compact again")
-
-
-def _before_session(hook: _Hook) -> dict[str, Any] | None:
-    state, prices, now = hook.state, hook.prices, hook.now
-    message = next_message(state, prices, now)
-    is_resumed = text_at(hook.facts, "source") in RESUMES
-    if not is_resumed or hook.is_silent(message.cost, rewritten_tokens(state, message)):
-        return None
-    return {"systemMessage": resume_warning(state, message, price_compaction(state, prices, now), now)}
-
-
-def _before_switch(hook: _Hook) -> dict[str, Any] | None:
-    state, now, model = hook.state, hook.now, text_at(hook.facts, "to_model").partition("[")[0]
-    if not model or is_same_model(model, state.model):
-        return None
-    message = message_on(state, model, model_of_state(state, hook.memory.find, model, now).quote, now)
-    if hook.is_silent(message.cost, message.usage.write):
-        return None
-    words = inert(switch_warning(model, message, next_message(state, hook.prices, now)))
-    if not hook.options.blocks:
-        return {"systemMessage": words}
-    decision = {"permissionDecision": "ask", "permissionDecisionReason": words}
-    return {"hookSpecificOutput": {"hookEventName": "PreModelSwitch", **decision}}
-
-
 EVENTS = {
-    "UserPromptSubmit": _before_message,
-    "PreCompact": _before_compaction,
-    "SessionStart": _before_session,
-    "PreModelSwitch": _before_switch,
+    "UserPromptSubmit": _Hook.before_message,
+    "PreCompact": _Hook.before_compaction,
+    "SessionStart": _Hook.before_session,
+    "PreModelSwitch": _Hook.before_switch,
 }
 """What is done at each event; any other is ignored."""

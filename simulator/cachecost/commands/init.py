@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
+import msgspec
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
 from cachecost.base.extras import PLACEHOLDER, workflow_requirement
-from cachecost.base.structs import value
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.providers.hosts import maker_of
 
@@ -128,8 +128,7 @@ READS_WORDS = re.compile(
 TURN = " {turn}"
 
 
-@value
-class ModelName:
+class ModelName(msgspec.Struct, frozen=True):
     """A model, its host, and where the source names it."""
 
     id: str
@@ -138,8 +137,7 @@ class ModelName:
     line: int
 
 
-@value
-class EntryPoint:
+class EntryPoint(msgspec.Struct, frozen=True):
     """What starts the agent, why that, and all client libraries that the project imports.
 
     `model` is None where the source names none that is known. `python_path` is the folder of its packages ("": where
@@ -158,8 +156,7 @@ class EntryPoint:
         return not self.command.startswith(("node ", "npm ", "npx ", "bun ", "deno "))
 
 
-@value
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True):
     command: str
     reason: str
     source: SourceFile
@@ -171,7 +168,7 @@ def find_entry_point(root: Path) -> EntryPoint | None:
     sources = read_sources(root)
     using = files_that_use(sources)
     packages = {source.path.parent for source in sources if source.path.name == "__init__.py"} - {PurePosixPath()}
-    candidates = [*_package_scripts(root, using), *_project_scripts(root, using), *_programs(using, packages)]
+    candidates = [*_named_scripts(root, using), *_programs(using, packages)]
     if not candidates:
         return None
     found = candidates[0]
@@ -200,8 +197,8 @@ def _find_model(sources: Sequence[SourceFile], host: str) -> ModelName | None:
     return None
 
 
-def _package_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
-    """`scripts.agent`, `scripts.start` and `bin` of package.json that name such a file."""
+def _named_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
+    """Such files that `scripts.agent`, `scripts.start` and `bin` of package.json or pyproject.toml's scripts name."""
     package = object_or_empty(_parsed(root / "package.json", json.loads))
     scripts = object_or_empty(package.get("scripts"))
     for name in ("agent", "start"):
@@ -215,15 +212,6 @@ def _package_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candi
     for path in [programs] if isinstance(programs, str) else object_or_empty(programs).values():
         if source := _named_in(str(path), using):
             yield _Candidate(f"node {source.path}", f"bin of package.json: {source.path}", source)
-
-
-def _named_in(words: str, sources: Sequence[SourceFile]) -> SourceFile | None:
-    paths = {PurePosixPath(word.strip("\"'")) for word in words.split()}
-    return next((source for source in sources if source.path in paths), None)
-
-
-def _project_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candidate]:
-    """`[project.scripts]` of pyproject.toml whose module is such a file."""
     project = object_or_empty(object_or_empty(_parsed(root / "pyproject.toml", tomllib.loads)).get("project"))
     for name, target in object_or_empty(project.get("scripts")).items():
         path = str(target).partition(":")[0].strip().replace(".", "/")
@@ -231,6 +219,11 @@ def _project_scripts(root: Path, using: Sequence[SourceFile]) -> Iterator[_Candi
         if source := next((source for source in using if source.path in places), None):
             reason = f"[project.scripts] of pyproject.toml: {source.path}"
             yield _Candidate(shlex.quote(name), reason, source)
+
+
+def _named_in(words: str, sources: Sequence[SourceFile]) -> SourceFile | None:
+    paths = {PurePosixPath(word.strip("\"'")) for word in words.split()}
+    return next((source for source in sources if source.path in paths), None)
 
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
@@ -292,44 +285,40 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     """The text of each file by its path from the project root, `folder`; `agent` is what was found there."""
     from cachecost.scenario.models import schema_text
 
+    scenario = _shipped("agent.yaml" if agent else "my-agent.yaml")
+    if agent:
+        command = agent.command if PLAIN.fullmatch(agent.command) else json.dumps(agent.command, ensure_ascii=False)
+        values = {
+            "@HOST@": agent.host,
+            "@MODEL@": f"\nmodel: {agent.model.id}" if agent.model else "",
+            "@COMMAND@": command,
+            "@ENVIRONMENT@": f"\n  env: {{PYTHONPATH: {json.dumps(agent.python_path)}}}" if agent.python_path else "",
+            "@HOW@": ", each in a run of its own" if agent.command.endswith(TURN) else ", a line each on stdin",
+        }
+        for name, filled in values.items():
+            scenario = scenario.replace(name, filled)
     recording = {} if agent else {RECORDING: _shipped("my-agent.jsonl")}
     workflow = _shipped("cachecost.yml").replace("@CACHECOST@", workflow_requirement())
+    if agent is None:
+        step = ""
+    elif not agent.is_python:
+        step = NODE_STEP.format(install="ci" if (folder / "package-lock.json").exists() else "install")
+    else:
+        named = {"requirements.txt": "-r requirements.txt", "pyproject.toml": "."}
+        libraries = " ".join(re.sub(r"[._]", "-", name) for name in agent.libraries)
+        step = PYTHON_STEP.format(
+            packages=next((words for name, words in named.items() if (folder / name).exists()), libraries)
+        )
     return {
-        SCENARIO: _agent_scenario(agent) if agent else _shipped("my-agent.yaml"),
+        SCENARIO: scenario,
         **recording,
         SCHEMA: schema_text(),
-        WORKFLOW: workflow.replace(STEP, _agent_step(folder, agent) if agent else ""),
+        WORKFLOW: workflow.replace(STEP, step),
     }
 
 
 def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
-
-
-def _agent_scenario(agent: EntryPoint) -> str:
-    command = agent.command if PLAIN.fullmatch(agent.command) else json.dumps(agent.command, ensure_ascii=False)
-    environment = f"\n  env: {{PYTHONPATH: {json.dumps(agent.python_path)}}}" if agent.python_path else ""
-    values = {
-        "@HOST@": agent.host,
-        "@MODEL@": f"\nmodel: {agent.model.id}" if agent.model else "",
-        "@COMMAND@": command,
-        "@ENVIRONMENT@": environment,
-        "@HOW@": ", each in a run of its own" if agent.command.endswith(TURN) else ", a line each on stdin",
-    }
-    text = _shipped("agent.yaml")
-    for name, filled in values.items():
-        text = text.replace(name, filled)
-    return text
-
-
-def _agent_step(folder: Path, agent: EntryPoint) -> str:
-    if not agent.is_python:
-        return NODE_STEP.format(install="ci" if (folder / "package-lock.json").exists() else "install")
-    if (folder / "requirements.txt").exists():
-        return PYTHON_STEP.format(packages="-r requirements.txt")
-    if (folder / "pyproject.toml").exists():
-        return PYTHON_STEP.format(packages=".")
-    return PYTHON_STEP.format(packages=" ".join(re.sub(r"[._]", "-", name) for name in agent.libraries))
 
 
 NEW = ".cachecost-new"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,12 +17,8 @@ from cachecost.providers.prices import STANDARD, PriceBook, Prices
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.views.tables.table import print_table
 
-TTL_NOTE = "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
 PRICE_COLUMNS = ("input", "5m write", "1h write", "read", "out")
 MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokenizer", *PRICE_COLUMNS)
-MODEL_COLUMNS_TO_HIDE = ("tokenizer", "to", "thinking", "from", "window")
-"""Columns to hide in a narrow terminal, in this order."""
-RULE_COLUMNS = ("rule", "model", "value", "from", "to", "seen", "confidence", "source")
 
 
 @click.command(cls=CheckedCommand)
@@ -59,12 +54,10 @@ def models(as_json: bool, shared: SharedOptions) -> None:
     priced = [(row, price_of(row, setup.prices)) for row in rows]
     if as_json:
         return _print_json("models", [{**_plain(row), "prices": _plain(price)} for row, price in priced])
-    return print_table(
-        "" if all(row.rules.ttl_s == USUAL_TTL_S for row in rows) else TTL_NOTE,
-        MODEL_COLUMNS,
-        [(*model_cells(row), *price_cells(price)) for row, price in priced],
-        MODEL_COLUMNS_TO_HIDE,
-    )
+    is_usual = all(row.rules.ttl_s == USUAL_TTL_S for row in rows)
+    note = "" if is_usual else "5m and 1h stand for the host's short and long TTL (rules, ttl_s)."
+    cells = [(*model_cells(row), *price_cells(price)) for row, price in priced]
+    return print_table(note, MODEL_COLUMNS, cells, ("tokenizer", "to", "thinking", "from", "window"))
 
 
 def model_cells(row: ModelRow) -> tuple[str, ...]:
@@ -142,7 +135,8 @@ def rules(assumptions: bool, as_json: bool, shared: SharedOptions) -> None:
         seen = sum((row.seen for row in group if row.seen), RowSightings())  # none: no recorded call tests the row
         counts = [f"{seen.held:,} held" if seen.held else "", f"{seen.failed:,} failed" if seen.failed else ""]
         table.append((rule, models, *dates, ", ".join(filter(None, counts)), sure, source))
-    return print_table("", RULE_COLUMNS, table, ("source", "confidence", "to", "from", "seen"))
+    columns = ("rule", "model", "value", "from", "to", "seen", "confidence", "source")
+    return print_table("", columns, table, ("source", "confidence", "to", "from", "seen"))
 
 
 def value_words(value: Any) -> str:
@@ -166,4 +160,4 @@ def _print_json(name: str, rows: Iterable[Any]) -> None:
 
 
 def _plain(row: Any) -> Any:
-    return dataclasses.asdict(row) if dataclasses.is_dataclass(row) and not isinstance(row, type) else row
+    return msgspec.to_builtins(row, enc_hook=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.base.extras import require
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, RecordingPath
@@ -24,9 +25,7 @@ from cachecost.commands.workloads import load_with_strategies
 
 if TYPE_CHECKING:
     from cachecost.live.driver.budget import AnsweredCall, DollarBudget
-    from cachecost.live.driver.journal import Journal
     from cachecost.live.driver.planning import LiveCall, LiveOptions, Plan
-    from cachecost.live.driver.run import LiveResult
 
 JOURNAL = "journal.jsonl"
 KEY, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
@@ -110,11 +109,7 @@ DRY_RUN = "00000000"
 )
 @click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
 @click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Journal of the interrupted run to continue.",
-)
+@click.option("--resume", type=options.A_FILE, help="Journal of the interrupted run to continue.")
 @options.json_option
 @options.rule_option
 @options.prices_option
@@ -148,24 +143,9 @@ class _Live:
     def run(self) -> int:
         if not self.values["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
-        plan = self._plan()
         from cachecost.live.driver import output
-
-        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
-        if not self.values["as_json"]:
-            output.print_plan(plan, self.limit, parallel)
-        elif is_dry:
-            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
-            print_diagnostic(sentence)
-        if is_dry:
-            return ExitCode.OK
-        confirm_spending(self.limit, self.values["yes"])
-        return self._print_result(self._send(plan))
-
-    def _plan(self) -> Plan:
         from cachecost.live.driver.journal import read_journal
-        from cachecost.live.driver.planning import plan
+        from cachecost.live.driver.planning import plan as make_plan
 
         rules = options.parse_assumptions(self.values["rule"])
         sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
@@ -177,37 +157,40 @@ class _Live:
         if self.values["resume"] is not None:
             journal = read_journal(self.values["resume"])
             run, now = journal.run, journal.at
-        made = plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
-        if made.faults:
-            faults = "\n".join(made.faults)
+        plan = make_plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
+        if plan.faults:
+            faults = "\n".join(plan.faults)
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
-        return made
+        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
+        if not self.values["as_json"]:
+            output.print_plan(plan, self.limit, parallel)
+        elif is_dry:
+            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
+        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
+            print_diagnostic(sentence)
+        if is_dry:
+            return ExitCode.OK
+        confirm_spending(self.limit, self.values["yes"])
+        return self._send(plan)
 
     def _plan_options(self) -> LiveOptions:
         from cachecost.live.driver.planning import LiveOptions
 
         return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
 
-    def _send(self, plan: Plan) -> LiveResult:
-        """Run to the end; after an interruption, print how to continue."""
+    def _send(self, plan: Plan) -> int:
+        """Run to the end and print the result; after an interruption, print how to continue."""
         import asyncio
 
+        from cachecost.analysis.fidelity.validation import Validation
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver.run import LiveRun, drive
+        from cachecost.live.driver import output
+        from cachecost.live.driver.journal import Journal
+        from cachecost.live.driver.run import RECORDING, LiveRun, drive
+        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
         limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
         job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
-        with self._journal(plan) as journal:
-            try:
-                return asyncio.run(drive(job, journal, _print_call))
-            except KeyboardInterrupt:
-                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-                raise
-
-    def _journal(self, plan: Plan) -> Journal:
-        from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.run import RECORDING
-
         day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
         path = self.values["resume"] or folder / JOURNAL
@@ -215,13 +198,12 @@ class _Live:
             raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
         if not path.exists() and (recording := folder / RECORDING).exists():
             raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        return Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at)
-
-    def _print_result(self, driven: LiveResult) -> int:
-        from cachecost.analysis.fidelity.validation import Validation
-        from cachecost.live.driver import output
-        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
-
+        with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at) as journal:
+            try:
+                driven = asyncio.run(drive(job, journal, _print_call))
+            except KeyboardInterrupt:
+                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+                raise
         fidelity = None
         if any(outcome.calls for outcome in driven.outcomes):
             setup = replace(driven.plan.terms.each_on_its_day(), counters={})

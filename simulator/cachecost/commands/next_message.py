@@ -20,7 +20,6 @@ from cachecost.tokens.factory import CALIBRATED, COUNTERS
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
 
-NO_SESSION = "no call of a main thread with a bill was found"
 SIMULATED = " and prices its first call only, simulated from the requests of the log."
 FROM_BILLS = ", prices its first call only, and takes the cached prompt's length from the last bill."
 
@@ -33,11 +32,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
 @click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
-@click.option(
-    "--message",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The message itself: a text, or JSON with role and content.",
-)
+@click.option("--message", type=options.A_FILE, help="The message itself: a text, or JSON with role and content.")
 @click.option(
     "--output", type=click.IntRange(0, 10**8), default=0, metavar="N", help="Also price an answer of N tokens."
 )
@@ -81,7 +76,7 @@ def next_(
         raise click.UsageError("--tokens: not with --message, which has its own length")
     found = _find_session(session, counter, format_, shared)
     if found is None:
-        raise CannotEvaluate(NO_SESSION)
+        raise CannotEvaluate("no call of a main thread with a bill was found")
     content, length = None, tokens
     if message:
         content = parse_content(read_whole(message).decode("utf-8", "replace"), str(message))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, OutputPath

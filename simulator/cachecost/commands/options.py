@@ -175,6 +175,13 @@ class SharedOptions:
     as_of: date | None = None
     host: str = AUTO_HOST
 
+    @classmethod
+    def checked(cls, *values: Any) -> SharedOptions:
+        """The options, after the files of rules and prices were read. Raises InputError, UsageError."""
+        shared = cls(*values)
+        assert shared.setup
+        return shared
+
     @property
     def one_host(self) -> str:
         """The host where there is no call whose own host it could be."""
@@ -209,12 +216,6 @@ def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) ->
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day has no zone
     except ValueError:
         raise click.BadParameter(f"expected a date like 2026-03-07; got '{value}'") from None
-
-
-def _checked_shared_options(*values: Any) -> SharedOptions:
-    shared = SharedOptions(*values)
-    assert shared.setup  # reads the files of rules and prices
-    return shared
 
 
 A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -253,7 +254,7 @@ host_option = click.option(
 
 shared_options = fold_options(
     "shared",
-    _checked_shared_options,
+    SharedOptions.checked,
     ("rule", "rules_file", "prices", "as_of", "host"),
     *(rule_option, rules_option, prices_option, as_of_option, host_option),
 )
@@ -526,21 +527,17 @@ class WorkBar:
             WATCH.reset(token)
             self.begin("working")
 
-    def replays(self, number: int | None = None) -> Callable[[str, int], None]:
-        """A phase of `number` replays of about equally many calls (None: nobody knows how many).
-
-        Returns a function of the name of a replay and the number of its calls that are done.
-        """
-        return self.replay_steps(number).step
-
-    def replay_steps(self, number: int | None = None) -> ReplaySteps:
-        """As `replays`, where the number becomes known later."""
+    def replays(self, number: int | None = None) -> ReplaySteps:
+        """A phase of `number` replays of about equally many calls (None: nobody knows how many yet)."""
         self.begin("replaying", None, CALL)
         return ReplaySteps(self, number)
 
 
 class ReplaySteps:
-    """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
+    """Adds up the calls of replays that come one after the other; the first tells how many calls each has.
+
+    Called with the name of a replay and the number of its calls that are done.
+    """
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
         self._bar, self._number = bar, number
@@ -552,7 +549,7 @@ class ReplaySteps:
         """So many replays come after those that are done."""
         self._number = self._ended + bool(self._last[1]) + left
 
-    def step(self, what: str, calls: int) -> None:
+    def __call__(self, what: str, calls: int) -> None:
         name, done = self._last
         if done and (what != name or calls <= done):
             self._before += done

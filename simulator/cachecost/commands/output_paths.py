@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from os.path import realpath
 from pathlib import Path
@@ -52,8 +52,21 @@ class CheckedCommand(click.Command):
         named = [(one, ctx.params.get(str(one.name))) for one in self.params]
         outputs = [(one, path) for one, path in named if isinstance(one.type, OutputPath) and path is not None]
         if outputs:
-            values = [value for one, value in named if not isinstance(one.type, OutputPath)]
-            if faults := [*_conflicts(outputs, list(_existing_inputs(values))), *_shared_places(outputs)]:
+            inputs: list[Path] = []
+            for value in (value for one, value in named if not isinstance(one.type, OutputPath)):
+                for one in value if isinstance(value, tuple) else (value,):
+                    # a text may name a path: `recording:FILE`, a strategy's file
+                    texts = {one, one.partition(":")[2]} - {""} if isinstance(one, str) else set()
+                    inputs += filter(_exists, [one] if isinstance(one, Path) else map(Path, texts))
+            faults = list(_conflicts(outputs, inputs))
+            for (first, path), (second, other) in combinations(outputs, 2):
+                # one name also where a disk does not tell small letters from capitals
+                is_alike = realpath(path).casefold() == realpath(other).casefold()
+                if is_alike or (_exists(other) and _is_same(path, other)):
+                    faults.append(
+                        Fault(f"{_name(second)} {other}:", f"is the place of {_name(first)} too: {OTHER_PLACE}")
+                    )
+            if faults:
                 raise InputError(faults)
         return super().invoke(ctx)
 
@@ -72,15 +85,6 @@ class CheckedGroup(click.Group):
     """A group of such commands."""
 
     command_class = CheckedCommand
-
-
-def _existing_inputs(values: Iterable[Any]) -> Iterator[Path]:
-    """The paths among values of other options, and texts that may be one: `recording:FILE`, a strategy's file."""
-    for value in values:
-        for one in value if isinstance(value, tuple) else (value,):
-            texts = {one, one.partition(":")[2]} - {""} if isinstance(one, str) else set()
-            paths = [one] if isinstance(one, Path) else map(Path, texts)
-            yield from filter(_exists, paths)
 
 
 def _exists(path: Path) -> bool:
@@ -109,13 +113,6 @@ def _conflicts(outputs: Sequence[tuple[click.Parameter, Path]], inputs: Sequence
             why = "would overwrite a file of another kind" if is_input or path.name == BASELINE else ""
         if why:
             yield Fault(f"{_name(param)} {path}:", f"{why}: {OTHER_PLACE}")
-
-
-def _shared_places(outputs: Sequence[tuple[click.Parameter, Path]]) -> Iterator[Fault]:
-    """Two outputs with one name, also where a disk does not tell small letters from capitals."""
-    for (first, path), (second, other) in combinations(outputs, 2):
-        if realpath(path).casefold() == realpath(other).casefold() or (_exists(other) and _is_same(path, other)):
-            yield Fault(f"{_name(second)} {other}:", f"is the place of {_name(first)} too: {OTHER_PLACE}")
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -40,13 +40,15 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
     """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
     the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
     """
-    found: Iterable[Path]
+    found: list[Path] = []
     if output := _git(folder, "rev-parse", "--show-toplevel"):
         root = Path(os.fsdecode(output).rstrip("\r\n"))
         listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard") or b""
-        found = (root / os.fsdecode(name) for name in sorted(listed.split(b"\0")) if name)
+        found = [root / os.fsdecode(name) for name in sorted(listed.split(b"\0")) if name]
     else:
-        found = _walk(folder)
+        for place, folders, names in os.walk(folder):
+            folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_SEARCHED)
+            found += (Path(place) / name for name in sorted(names))
     left_out = without.resolve()
     texts: dict[str, str] = {}
     for path in found:
@@ -57,7 +59,9 @@ def read_project_files(folder: Path, without: Path) -> dict[str, str]:
         with suppress(OSError):
             content = path.read_bytes() if path.is_file() and path.stat().st_size <= LARGEST else b"\0"
             if b"\0" not in content:
-                texts[_path_from_here(path)] = content.decode("utf-8", "replace")
+                with suppress(ValueError):  # another drive of Windows
+                    path = Path(os.path.relpath(path.resolve(), Path.cwd().resolve()))
+                texts[path.as_posix()] = content.decode("utf-8", "replace")
     return texts
 
 
@@ -74,19 +78,6 @@ def _git(folder: Path, *words: str) -> bytes | None:
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in NOT_SEARCHED)
-        yield from (Path(place) / name for name in sorted(names))
-
-
-def _path_from_here(path: Path) -> str:
-    try:
-        return Path(os.path.relpath(path.resolve(), Path.cwd().resolve())).as_posix()
-    except ValueError:  # another drive of Windows
-        return path.as_posix()
 
 
 def project_folder(paths: Sequence[Path]) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -15,9 +15,6 @@ from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
-
-if TYPE_CHECKING:
-    from cachecost.simulation.setup import ReplaySetup
 
 UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
@@ -75,11 +72,23 @@ def record(
         prints=not quiet,
         digest=content == "digest",
     )
+    from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.tokens.factory import chosen_counter
+    from cachecost.views.fidelity.scores import Score
+    from cachecost.views.fidelity.text import score_lines
+
     done = recorded(parse_upstream(upstream, insecure), port, options, print_diagnostic, page)
     lost = f"; {done.lost:,} not recorded (see above)" if done.lost else ""
     print_diagnostic(f"{count_text(done.calls, 'call')} recorded in {done.path}{lost}")
     if done.calls:
-        _print_fidelity(done.path, shared.setup)
+        with reading_bar([done.path]):
+            fidelity = Validation([done.path], shared.setup, chosen_counter()).fidelity()
+        lines = [*score_lines(Score("all", fidelity.judgements))] if fidelity.judgements else []
+        lines += [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
+        if (more := len(fidelity.not_judged) - 5) > 0:
+            lines.append(f"not judged: {more:,} more")
+        for line in lines:
+            print_diagnostic(f"  {line}")
     return exit_code(check_failed=done.lost)
 
 
@@ -103,20 +112,3 @@ def parse_upstream(text: str, may_be_insecure: bool) -> Any:
             "--upstream: http:// sends keys and prompts unencrypted to another machine; use https://, or --insecure"
         )
     return url
-
-
-def _print_fidelity(log: Path, setup: ReplaySetup) -> None:
-    """Print the result of `cachecost validate` on the file; its tokens are those of the predictions."""
-    from cachecost.analysis.fidelity.validation import Validation
-    from cachecost.tokens.factory import chosen_counter
-    from cachecost.views.fidelity.scores import Score
-    from cachecost.views.fidelity.text import score_lines
-
-    with reading_bar([log]):
-        fidelity = Validation([log], setup, chosen_counter()).fidelity()
-    lines = [*score_lines(Score("all", fidelity.judgements))] if fidelity.judgements else []
-    lines += [f"not judged: {where} {why}" for where, why in fidelity.not_judged[:5]]
-    if (more := len(fidelity.not_judged) - 5) > 0:
-        lines.append(f"not judged: {more:,} more")
-    for line in lines:
-        print_diagnostic(f"  {line}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import click
 
@@ -12,11 +12,6 @@ from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, CheckedGroup, RecordingPath
 
-if TYPE_CHECKING:
-    from cachecost.conversations.importing import ImportReport
-
-
-a_recording = click.Path(path_type=Path, exists=True, dir_okay=False)
 out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
 
 
@@ -34,7 +29,7 @@ out_option = click.option("-o", "--out", required=True, type=RecordingPath(), he
 )
 @click.option(
     "--key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=options.A_FILE,
     help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
 )
 @options.format_option
@@ -64,7 +59,7 @@ def import_(
     be read are named on stderr and the others are imported; the exit code is then 2 unless --skip is given. An
     existing recording with other content is kept unless --force is given.
     """
-    from cachecost.base.formatting import count_text, exact
+    from cachecost.base.formatting import count_text, dollars, exact, tokens
     from cachecost.conversations.importing import ImportOptions, import_files
     from cachecost.tokens.tokenizers import count_content
 
@@ -83,26 +78,21 @@ def import_(
     if as_json:
         options.print_json({**report.json(), "billed_cost_usd": exact(report.billed_usd)}, indent=2, ensure_ascii=True)
     else:
-        _print_report(report)
+        for one in report.imported:
+            asked = f", {one.inquiries} inquiries" if one.inquiries else ""
+            held = f"{one.calls} calls in {one.conversations} conversations{asked}"
+            click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
+        billed = report.billed_usage
+        if billed.total_input:
+            read, written, uncached = tokens(billed.read), tokens(billed.write), tokens(billed.input_tokens)
+            parts = f"{read} read, {written} written, {uncached} uncached, {tokens(billed.output_tokens)} output"
+            click.echo(f"billed {dollars(report.billed_usd)}: {parts}")
+        if refused := len({fault.file for fault in report.refused}):
+            click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")
     if report.refused and not report.imported:
         return ExitCode.INVALID_INPUT
     skipped = [*report.refused, *report.skipped]
     return options.code_with_skipped(skipped, may_skip, exit_code(not_evaluated=report.unpriced_calls))
-
-
-def _print_report(report: ImportReport) -> None:
-    from cachecost.base.formatting import dollars, tokens
-
-    for one in report.imported:
-        asked = f", {one.inquiries} inquiries" if one.inquiries else ""
-        held = f"{one.calls} calls in {one.conversations} conversations{asked}"
-        click.echo(f"{one.recording}  {held}  ({one.format}: {one.reason})")
-    billed = report.billed_usage
-    if billed.total_input:
-        parts = f"{tokens(billed.read)} read, {tokens(billed.write)} written, {tokens(billed.input_tokens)} uncached"
-        click.echo(f"billed {dollars(report.billed_usd)}: {parts}, {tokens(billed.output_tokens)} output")
-    if refused := len({fault.file for fault in report.refused}):
-        click.echo(f"{refused} of {max(report.files, refused)} refused (see above)")
 
 
 @click.group(cls=CheckedGroup)
@@ -111,7 +101,7 @@ def recording() -> None:
 
 
 @recording.command()
-@click.argument("logs", nargs=-1, required=True, type=a_recording)
+@click.argument("logs", nargs=-1, required=True, type=options.A_FILE)
 @out_option
 @options.force_option
 @options.format_option
@@ -141,7 +131,7 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 
 @recording.command()
-@click.argument("log", type=a_recording)
+@click.argument("log", type=options.A_FILE)
 @out_option
 @click.option("--calls", metavar="10-20", callback=parse_calls, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
 @click.option("--from", "start", metavar="TIME", callback=parse_time, help="Calls at this time or later (ISO 8601).")
@@ -174,7 +164,7 @@ def cut(
 
 
 @recording.command()
-@click.argument("log", type=a_recording)
+@click.argument("log", type=options.A_FILE)
 @click.option("-o", "--out", required=True, type=RecordingPath(), help="Folder to create.")
 def split(log: Path, out: Path) -> None:
     """Write the calls of a request log to one file per session.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
-from cachecost.base.structs import value
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand
@@ -26,9 +25,8 @@ from cachecost.conversations.start_times import in_file_order
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
 from cachecost.live.clock import today
 from cachecost.providers.hosts import catalogue, host_of
-from cachecost.providers.prices import STANDARD, PriceBook
+from cachecost.providers.prices import STANDARD, PriceBook, last_day
 from cachecost.providers.rules import data_date
-from cachecost.providers.served_models import last_day
 from cachecost.providers.usage import TOKEN_CLASSES
 from cachecost.simulation.engine import AS_RECORDED, Simulation
 from cachecost.simulation.setup import ReplaySetup, ttl_names
@@ -36,8 +34,6 @@ from cachecost.tokens.factory import CALIBRATED
 from cachecost.views.replay.call_rows import call_object
 
 if TYPE_CHECKING:
-    from cachecost.conversations.model import Conversation
-    from cachecost.ledger.findings import Explanation
     from cachecost.ledger.results import Ledger
     from cachecost.providers.rules import ModelRules
     from cachecost.simulation.engine import SimulatedCall
@@ -57,12 +53,6 @@ class ModelDays:
         key = (host_of(call.host, self._host, call.request.model), call.request.model)
         if call.day is not None and call.day > self._days.get(key, date.min):
             self._days[key] = call.day
-
-    def of_calls(self, calls: Iterable[Call]) -> Iterator[Call]:
-        """The calls, which are added as they pass."""
-        for call in calls:
-            self.add(call)
-            yield call
 
     def notes(self, setup: ReplaySetup, now: date) -> Iterator[str]:
         """For each model: that it was retired by the day of --as-of, or that its prices changed between then and now.
@@ -108,8 +98,7 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
 REPLAYING = "replaying"
 
 
-@value
-class ReplayJob:
+class ReplayJob(msgspec.Struct, frozen=True):
     """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
     logs: Logs
@@ -170,7 +159,9 @@ class ReplayJob:
 
     def _calls(self) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
-            yield from self.model_days.of_calls(self.bill.add_all(read_logs(self.logs)))
+            for call in self.bill.add_all(read_logs(self.logs)):
+                self.model_days.add(call)
+                yield call
 
     def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
@@ -190,7 +181,8 @@ class ReplayJob:
         Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
         """
         from cachecost.simulation.strategy_ledger import replay_strategy
-        from cachecost.strategies.registry import find_strategy
+        from cachecost.strategies.agent import Agent
+        from cachecost.strategies.registry import find_strategy, names
 
         for name in self.strategies:
             try:
@@ -209,24 +201,17 @@ class ReplayJob:
             raise CannotEvaluate(f"{self.logs.name} names no model; name one with --model")
         setup = replace(self.setup.with_recorded(calls, self.tokens), model=self.model, counts_answers=False)
         lower_bound = _lower_bound if with_lower_bound and not self.ranks else None
-        specs = self._specs(conversations)
-        progress = self.bar.replays(len(specs))
-        for spec in specs:
-            yield replay_strategy(spec, conversations, setup, progress, lower_bound, with_timelines, len(specs) > 1)
-
-    def _specs(self, conversations: Sequence[Conversation]) -> list[StrategySpec | str]:
-        """The strategies to plan; --all leaves out strategies for side questions where the log has none."""
-        from cachecost.strategies.agent import Agent
-        from cachecost.strategies.registry import find_strategy, names
-
         presets = {name: find_strategy(name) for name in names()} if self.ranks else {}
-        if not any(conversation.inquiries for conversation in conversations):
+        if not any(conversation.inquiries for conversation in conversations):  # no strategies for side questions then
             presets = {
                 name: preset
                 for name, preset in presets.items()
                 if not (isinstance(preset, Agent) and (preset.inquiry or preset.inquiry_by_host))
             }
-        return [_load(name) for name in dict.fromkeys((*self.strategies, *presets))]
+        specs = [_load(name) for name in dict.fromkeys((*self.strategies, *presets))]
+        progress = self.bar.replays(len(specs))
+        for spec in specs:
+            yield replay_strategy(spec, conversations, setup, progress, lower_bound, with_timelines, len(specs) > 1)
 
 
 def _simulate(calls: Iterable[Call], setup: ReplaySetup, name: str = AS_RECORDED) -> Iterator[SimulatedCall]:
@@ -324,8 +309,14 @@ def replay(
     """
     if model and not strategies and not ranks:
         raise click.UsageError("--model: expected --strategy or --all too; without them each call keeps its own model")
-    if capacities:
-        _check_capacities(shared.one_host, bool(strategies) or ranks)
+    if capacities and catalogue(shared.one_host).is_priced:
+        raise click.UsageError(
+            f"--capacity: {shared.one_host} is not self-hosted; expected --host vllm or --host sglang"
+        )
+    if capacities and (strategies or ranks):
+        raise click.UsageError(
+            "--capacity: not with --strategy or --all; sweep a scenario instead: --grid rules.capacity_tokens=N1,N2"
+        )
     bill = BillTotal(shared.setup.prices, shared.host)
     if model and shared.as_of is None:
         host = host_of(None, shared.host, model)
@@ -350,18 +341,6 @@ def replay(
         if not streams:
             failed = _print_json(job.ranked_objects(ledgers)) if as_json else _print_table(job, ledgers)
     return logs.exit_code(exit_code(not_evaluated=failed))
-
-
-def _check_capacities(host: str, plans: bool) -> None:
-    """Raises UsageError where --capacity does not apply."""
-    from cachecost.providers.hosts import catalogue
-
-    if catalogue(host).is_priced:
-        raise click.UsageError(f"--capacity: {host} is not self-hosted; expected --host vllm or --host sglang")
-    if plans:
-        raise click.UsageError(
-            "--capacity: not with --strategy or --all; sweep a scenario instead: --grid rules.capacity_tokens=N1,N2"
-        )
 
 
 def _print_json(rows: Iterable[Mapping[str, Any]], bar: options.WorkBar | None = None) -> bool:
@@ -406,7 +385,9 @@ def _print_table(job: ReplayJob, ledgers: Sequence[Ledger]) -> bool:
 
 def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     """The page of all ledgers, with the avoidable cost of the calls as they were sent. Raises CannotEvaluate."""
+    from cachecost.analysis.explain.explaining import explain_workload
     from cachecost.providers.assumptions import show_assumption
+    from cachecost.simulation.workload import read_workload, supported_calls
     from cachecost.views.replay.page import replay_page
 
     if not ledgers:
@@ -415,6 +396,16 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     names = "".join(f" --strategy '{name}'" for name in job.strategies) + (" --all" if job.ranks else "")
     names += "".join(f" --capacity {capacity}" for capacity in job.capacities)
     own = {name: show_assumption(value) for name, value in setup.rules.own.assumptions.items()}
+    explanations = []
+    try:
+        if not job.plans:  # the avoidable cost, where `explain` supports the caches of the calls
+            again = read_workload(Logs(job.logs.paths, job.logs.format_), job.shared.setup, job.tokens)
+            workload, left_out = supported_calls(again, "explain")
+            for note in left_out.notes("explain"):
+                print_diagnostic(f"avoidable costs on the page: {note}")
+            explanations.append(explain_workload(workload))
+    except CannotEvaluate as error:
+        print_diagnostic(f"the page does not show avoidable costs: {error}")
     page = replay_page(
         job.logs.name,
         ledgers,
@@ -424,23 +415,7 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
         setup.prices.versions,
         f"cachecost replay {job.logs.arguments}{names} --html {path}",
         _bill_totals(job.bill),
-        [] if job.plans else _explanations(job),
+        explanations,
         bool(job.capacities) or setup.rules.is_bounded,
     )
     options.write_html(path, page)
-
-
-def _explanations(job: ReplayJob) -> list[Explanation]:
-    """The avoidable cost of the calls as they were sent, where `explain` supports their caches."""
-    from cachecost.analysis.explain.explaining import explain_workload
-    from cachecost.simulation.workload import read_workload, supported_calls
-
-    try:
-        again = Logs(job.logs.paths, job.logs.format_)
-        workload, left_out = supported_calls(read_workload(again, job.shared.setup, job.tokens), "explain")
-        for note in left_out.notes("explain"):
-            print_diagnostic(f"avoidable costs on the page: {note}")
-        return [explain_workload(workload)]
-    except CannotEvaluate as error:
-        print_diagnostic(f"the page does not show avoidable costs: {error}")
-        return []

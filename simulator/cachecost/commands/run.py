@@ -40,6 +40,7 @@ def run(
 ) -> int:
     """Simulate every strategy of SCENARIO.yaml, compare their costs and write a report."""
     from cachecost.analysis.comparison import run as running
+    from cachecost.configuration.project_settings import reports_folder
     from cachecost.scenario import explain_defaults as defaults
     from cachecost.scenario.loading import name_with_sets
     from cachecost.views.run.files import PAGE
@@ -55,7 +56,9 @@ def run(
         replays = sum(len(variant.strategies) for _, variant in loaded.all_variants)
         result = running.run(loaded, scenario.parent, bar.replays(replays), not no_report, explains_variants=False)
         bar.begin("writing the report")
-        folder = out or _reports() / name_with_sets(loaded.name, sets)
+        settings = current_defaults().settings
+        reports = (reports_folder(settings) if settings else None) or REPORTS
+        folder = out or reports / name_with_sets(loaded.name, sets)
         words = ["cachecost", "run", str(scenario), *(word for text in sets for word in ("--set", text))]
         report = None if no_report else write_report(result, folder, shlex.join(words))
     if as_json:
@@ -64,13 +67,3 @@ def run(
         print_run(result, sys.stdout, report and report.with_name(PAGE))
     ledgers = (ledger for comparison in result.comparisons for ledger in comparison.ledgers)
     return exit_code(not_evaluated=has_unevaluated(row for ledger in ledgers for row in ledger.rows))
-
-
-def _reports() -> Path:
-    """The folder of reports. Raises InputError."""
-    settings = current_defaults().settings
-    if settings is None:
-        return REPORTS
-    from cachecost.configuration.project_settings import reports_folder
-
-    return reports_folder(settings) or REPORTS

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,20 +14,21 @@ import click
 from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
-from cachecost.live.clock import CLOCKS, Clock, clock_from
+from cachecost.live.clock import CLOCKS, clock_from
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.state import FORM, FaultSchedule, faults_from
+from cachecost.live.server.state import FORM, ServerState, faults_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.rules import data_date
 from cachecost.tokens.tokenizers import require_ctok
 
 if TYPE_CHECKING:
-    from cachecost.live.server.meter import Meter
-    from cachecost.live.server.model import Answerer
+    from socket import socket
+
     from cachecost.simulation.setup import ReplaySetup
 
 PORT = 8787
@@ -38,21 +37,6 @@ WHO_ANSWERS = (
     "they change something), script:FILE, recording:FILE."
 )
 Parsed = TypeVar("Parsed")
-
-
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of the command, parsed and checked."""
-
-    answerer: Answerer
-    clock: Clock
-    clock_option: str
-    begin: float | None
-    faults: FaultSchedule
-    setup: ReplaySetup
-    record: Path | None
-    first_token_s: float
-    seed: int
 
 
 @click.command(cls=CheckedCommand)
@@ -94,22 +78,27 @@ def serve(
     require("cachecost serve", "starlette", "uvicorn")
     if tokens == "ctok":
         require_ctok()
-    from cachecost.live.server.answers import answerer_from
+    from cachecost.commands.view import listen_at
+    from cachecost.live.server.answers import answerer_from, notes_of
+    from cachecost.live.server.meter import Meter
+    from cachecost.live.server.model import models_of
 
     # A stepping clock begins with a day, not now, so that every run is the same.
     begin = midnight(shared.as_of or data_date(shared.host)) if clock.startswith("+") else None
-    options = _Options(
-        _parse("--answers", lambda: answerer_from(answers)),
-        _parse("--clock", lambda: clock_from(clock, begin)),
-        clock,
-        begin,
-        _parse("--fault", lambda: faults_from(faults, seed)),
-        replace(shared.setup, tokens=tokens),
-        record,
-        first_token,
-        seed,
-    )
-    meter, lost = _serve(options, port)
+    answerer = _parse("--answers", lambda: answerer_from(answers))
+    timing = _parse("--clock", lambda: clock_from(clock, begin))
+    schedule = _parse("--fault", lambda: faults_from(faults, seed))
+    setup = replace(shared.setup, tokens=tokens)
+    clock_words = "real time" if clock == "real" else f"{clock}, beginning now"
+    if begin is not None:
+        clock_words = f"{clock} a call, beginning {datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M} UTC"
+    meter, models = Meter(setup), models_of(setup.rules, host_of(None, setup.host, ""))
+    meter.notes = lambda: notes_of(answerer)
+    with listen_at(port) as taken, CallLog(record) if record else nullcontext() as log:
+        if log is not None and log.cut:
+            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
+        rest = (schedule, models, first_token, seed, print_diagnostic)
+        lost = _serve(ServerState(answerer, meter, timing, log, *rest), taken, setup, clock_words)
     if not no_bill:
         from cachecost.live.server.bill import print_bill
 
@@ -124,64 +113,45 @@ def _parse(option: str, make: Callable[[], Parsed]) -> Parsed:
         raise click.UsageError(f"{option}: {error}") from None
 
 
-def _serve(options: _Options, port: int) -> tuple[Meter, int]:
-    """Serve until stopped: what was billed, and how many calls are missing in the log."""
-    from cachecost.commands.view import listen_at, new_token
+def _serve(served: ServerState, taken: socket, setup: ReplaySetup, clock_words: str) -> int:
+    """Serve until stopped; how many calls are missing in the log."""
+    from cachecost.commands.view import new_token
     from cachecost.live.loopback import address_of
-    from cachecost.live.server.answers import notes_of
     from cachecost.live.server.app import app_of
     from cachecost.live.server.endpoints import serve_until_stopped
-    from cachecost.live.server.meter import Meter
-    from cachecost.live.server.model import models_of
     from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed, PageBesideApi, routes
-    from cachecost.live.server.state import ServerState
+    from cachecost.live.server.served_api import PLACEHOLDER
     from cachecost.live.viewer.app import viewer_app
     from cachecost.live.viewer.calls import CallSignal
     from cachecost.live.viewer.live_source import LiveSource
     from cachecost.live.viewer.saved_page import read_static_files
 
-    setup, signal = options.setup, CallSignal()
-    meter = Meter(setup)
-    meter.notes, meter.heard = lambda: notes_of(options.answerer), signal.tell
-    models = models_of(setup.rules, host_of(None, setup.host, ""))
-    with listen_at(port) as taken, CallLog(options.record) if options.record else nullcontext() as log:
-        if log is not None and log.cut:
-            print_diagnostic(f"{log.path}: {log.cut:,} bytes of an incomplete call removed")
-        timing = (options.first_token_s, options.seed, print_diagnostic)
-        served = ServerState(options.answerer, meter, options.clock, log, options.faults, models, *timing)
-        token, port = new_token(), taken.getsockname()[1]
-        plain = replace(setup, counters={})
-        source = LiveSource(MeterFeed(meter), signal, plain, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
-        page = viewer_app(source, read_static_files(), token, port, print_diagnostic, BELOW)
-        app = PageBesideApi(app_of(served, routes(meter, token, port)), page)
-        address = address_of(taken)
-        greet = partial(_greet, address, f"{address}{BELOW}{token}/", options)
-        serve_until_stopped(app, taken, served.pauses, greet, signal.stop)
-        if log is None:
-            return meter, 0
-        lines = log.count_recorded()
-        lost = max(0, served.calls - served.unreadable - lines)
-        missing = f"; {lost:,} not recorded" if lost else ""
-        print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{missing}")
-        if served.unreadable:
-            refused = count_text(served.unreadable, "refused call")
-            print_diagnostic(f"{refused} not recorded: the body is not a valid request")
-    return meter, lost
+    meter, log, signal = served.meters, served.log, CallSignal()
+    meter.heard = signal.tell
+    token, port, address = new_token(), taken.getsockname()[1], address_of(taken)
+    plain = replace(setup, counters={})
+    source = LiveSource(MeterFeed(meter), signal, plain, NAME, has_bill=False, bill_path=BILL_FROM_PAGE)
+    page = viewer_app(source, read_static_files(), token, port, print_diagnostic, BELOW)
+    app = PageBesideApi(app_of(served, routes(meter, token, port)), page)
 
+    def greet() -> None:
+        print_diagnostic(f"Serving simulated APIs at {address}, on this machine only. Point a client at it:")
+        print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
+        print_diagnostic(f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={PLACEHOLDER}")
+        print_diagnostic(f"GOOGLE_GEMINI_BASE_URL={address}\nGEMINI_API_KEY={PLACEHOLDER}")
+        print_diagnostic(f"Clock: {clock_words}. The calls and the bill so far: {address}{BELOW}{token}/")
+        if log is not None:
+            print_diagnostic(f"Recording to {log.path}")
+        print_diagnostic("Ctrl-C stops the server and prints the bill.")
 
-def _greet(address: str, page: str, options: _Options) -> None:
-    from cachecost.live.server.served_api import PLACEHOLDER
-
-    print_diagnostic(f"Serving simulated APIs at {address}, on this machine only. Point a client at it:")
-    print_diagnostic(f"ANTHROPIC_BASE_URL={address}\nANTHROPIC_API_KEY={PLACEHOLDER}")
-    print_diagnostic(f"OPENAI_BASE_URL={address}/v1\nOPENAI_API_KEY={PLACEHOLDER}")
-    print_diagnostic(f"GOOGLE_GEMINI_BASE_URL={address}\nGEMINI_API_KEY={PLACEHOLDER}")
-    if options.begin is not None:
-        begin = datetime.fromtimestamp(options.begin, UTC)
-        clock = f"{options.clock_option} a call, beginning {begin:%Y-%m-%d %H:%M} UTC"
-    else:
-        clock = "real time" if options.clock_option == "real" else f"{options.clock_option}, beginning now"
-    print_diagnostic(f"Clock: {clock}. The calls and the bill so far: {page}")
-    if options.record:
-        print_diagnostic(f"Recording to {options.record}")
-    print_diagnostic("Ctrl-C stops the server and prints the bill.")
+    serve_until_stopped(app, taken, served.pauses, greet, signal.stop)
+    if log is None:
+        return 0
+    lines = log.count_recorded()
+    lost = max(0, served.calls - served.unreadable - lines)
+    missing = f"; {lost:,} not recorded" if lost else ""
+    print_diagnostic(f"{count_text(lines, 'call')} recorded in {log.path}{missing}")
+    if served.unreadable:
+        refused = count_text(served.unreadable, "refused call")
+        print_diagnostic(f"{refused} not recorded: the body is not a valid request")
+    return lost

@@ -114,7 +114,13 @@ class SessionMemory:
         self._path = path
         name = blake2b(os.fsencode(path.absolute()), digest_size=12).hexdigest()
         self._file = folder / f"{name}.session" if folder else None
-        self._known = self._load()
+        self._known: RememberedSession | None = None
+        with suppress(OSError, msgspec.MsgspecError, ValueError, TypeError):
+            content = self._file.read_bytes() if self._file else b""
+            checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
+            found = decode(data) if checksum == _checksum(data) else None
+            if found and (found.version, found.path) == (VERSION, str(path)):
+                self._known = found
         self.models: dict[str, BilledModel] = dict(self._known.models) if self._known else {}
         self._has_new_models = False
 
@@ -185,16 +191,6 @@ class SessionMemory:
                 stream.write(_checksum(data) + data)
             part.replace(self._file)
 
-    def _load(self) -> RememberedSession | None:
-        if self._file is None:
-            return None
-        with suppress(OSError, msgspec.MsgspecError, ValueError, TypeError):
-            content = self._file.read_bytes()
-            checksum, data = content[:CHECKSUM_BYTES], content[CHECKSUM_BYTES:]
-            found = decode(data) if checksum == _checksum(data) else None
-            return found if found and (found.version, found.path) == (VERSION, str(self._path)) else None
-        return None
-
 
 def read_transcript(
     path: Path, before: bytes, find: FindModel, earlier: int | None = None
@@ -259,7 +255,23 @@ def status_line(stream: BinaryIO, form: str, now: float) -> tuple[str, str]:
     try:
         check_format(form)
         facts = read_facts(stream)
-        return fill_format(form, _field_values(facts, now)) if facts else NEUTRAL, ""
+        if not facts:
+            return NEUTRAL, ""
+        cache, model = object_at(facts, "prompt_cache"), text_at(object_at(facts, "model"), "id")
+        cost = number_at(object_at(facts, "cost"), "total_cost_usd")
+        counted = "" if cost is None else dollars(Decimal(str(cost)))
+        others = {"client_cost": counted, "last_miss": last_miss(cache), **({"cost": counted} if counted else {})}
+        path = text_at(facts, "transcript_path")
+        memory = SessionMemory(Path(path), remembered_folder()) if path else None
+        state = memory.read() if memory else None
+        if memory is None or state is None:  # the session has no call yet
+            return fill_format(form, {**others, "model": model}), ""
+        state = with_prompt_cache(state, cache, now)
+        asked = model.partition("[")[0]
+        message = message_on(state, asked, model_of_state(state, memory.find, asked, now).quote, now)
+        memory.save_models()
+        fields = line_fields(state, message, now, clock_time, others) | ({"model": asked} if asked else {})
+        return fill_format(form, fields), ""
     except UnknownField as error:
         return NEUTRAL, str(error)
     except Exception:  # a status line never fails loudly
@@ -287,21 +299,3 @@ def clock_time(at: float) -> str:
     """A time of the day as this machine shows it; with the date where it is not within a day."""
     form = "%H:%M" if abs(at - time.time()) < 12 * 3600 else "%m-%d %H:%M"
     return time.strftime(form, time.localtime(at))
-
-
-def _field_values(facts: Facts, now: float) -> dict[str, str]:
-    """The values of the fields; empty ones where the session has no call yet. Raises OSError, InputError."""
-    cache, model = object_at(facts, "prompt_cache"), text_at(object_at(facts, "model"), "id")
-    cost = number_at(object_at(facts, "cost"), "total_cost_usd")
-    counted = "" if cost is None else dollars(Decimal(str(cost)))
-    others = {"client_cost": counted, "last_miss": last_miss(cache), **({"cost": counted} if counted else {})}
-    path = text_at(facts, "transcript_path")
-    memory = SessionMemory(Path(path), remembered_folder()) if path else None
-    state = memory.read() if memory else None
-    if memory is None or state is None:
-        return {**others, "model": model}
-    state = with_prompt_cache(state, cache, now)
-    asked = model.partition("[")[0]
-    message = message_on(state, asked, model_of_state(state, memory.find, asked, now).quote, now)
-    memory.save_models()
-    return line_fields(state, message, now, clock_time, others) | ({"model": asked} if asked else {})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from cachecost.base.errors import InputError, exit_code
+from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
@@ -53,7 +53,7 @@ def validate(
     LOG is a file, or a folder of files. Each file is a cache of its own; a call that several files hold counts once.
     The exit code is 3 if no call can be compared.
     """
-    from cachecost.analysis.fidelity.rules_seen import evidence_of, evidence_of_hosts
+    from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.views.fidelity.text import fidelity_object, judgement_row
 

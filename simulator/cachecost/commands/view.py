@@ -7,9 +7,9 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from cachecost.analysis.bill.account import IsCounted
     from cachecost.analysis.viewing.listing import SessionListing
-    from cachecost.live.viewer.sessions_source import ComparisonSource, SessionsSource
+    from cachecost.live.viewer.sessions_source import ComparisonSource
     from cachecost.live.viewer.source import PageSource, ReportSource
 
 
@@ -119,11 +119,21 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
     listing = find_sessions(shown, shown.paths)
     if not listing.keys:
         return ExitCode.INVALID_INPUT if listing.skipped else ExitCode.OK
-    from cachecost.analysis.viewing.listing import session_id
+    from cachecost.analysis.bill.timeline import sessions_by_time
+    from cachecost.analysis.viewing.listing import CallReading, session_id
+    from cachecost.live.viewer.sessions_source import SessionsSource
 
-    source, opened = sessions_source(listing, shown), None
+    source = SessionsSource(
+        listing,
+        shown.shared.setup,
+        CallReading(shown.format_),
+        command=shown.command,
+        options_given=shown.replay_options,
+        watch=watch_work(Lock()),
+    )
+    opened = None
     if shown.session is not None:
-        opened = session_id(choose_session(shown.session, listing.keys_by_time()))
+        opened = session_id(choose_session(shown.session, sessions_by_time(listing.account)))
     if save is None:
         serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
         return ExitCode.OK
@@ -133,20 +143,6 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
         raise click.UsageError(f"--save: there are {len(listing.keys):,} sessions; name one with --session ID")
     options.write_html(save, SavedPage(source, read_static_files()).of_session(opened or session_id(listing.keys[0])))
     return ExitCode.OK
-
-
-def sessions_source(listing: SessionListing, shown: ViewOptions) -> SessionsSource:
-    from cachecost.analysis.viewing.listing import CallReading
-    from cachecost.live.viewer.sessions_source import SessionsSource
-
-    return SessionsSource(
-        listing,
-        shown.shared.setup,
-        CallReading(shown.format_),
-        command=shown.command,
-        options_given=shown.replay_options,
-        watch=_ShownWork().watch,
-    )
 
 
 def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
@@ -169,16 +165,15 @@ def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
     return SessionListing(account, logged, found.skipped, shown.format_)
 
 
-@dataclass(slots=True)
-class _ShownWork:
-    """Shows what the page waits for; of what is done at once only the first."""
+def watch_work(lock: Lock) -> Callable[[str, Sequence[str]], AbstractContextManager[None]]:
+    """Shows what the page waits for: a bar on a terminal, for what takes over a second.
 
-    _lock: Lock = field(default_factory=Lock)
+    Of what is done at once only the first is shown, which holds the `lock`.
+    """
 
     @contextmanager
-    def watch(self, what: str, files: Sequence[str]) -> Iterator[None]:
-        """A bar on a terminal, for what takes over a second."""
-        if not self._lock.acquire(blocking=False):
+    def watch(what: str, files: Sequence[str]) -> Iterator[None]:
+        if not lock.acquire(blocking=False):
             yield
             return
         try:
@@ -187,7 +182,9 @@ class _ShownWork:
                     bar.begin(what)
                 yield
         finally:
-            self._lock.release()
+            lock.release()
+
+    return watch
 
 
 def comparison_source(shown: ViewOptions) -> ComparisonSource:

@@ -17,10 +17,6 @@ from cachecost.commands.output_paths import CheckedCommand
 if TYPE_CHECKING:
     from cachecost.commands.watch_loop import Follower
 
-ALARM_USD = "0.10"
-NO_SESSIONS = "no session files found; name one: cachecost watch PATH"
-NOT_LOCAL = "watch reads servers of this machine only, such as http://127.0.0.1:8000; got {url}"
-
 
 def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal:
     """An amount of at least 0. Raises BadParameter."""
@@ -37,7 +33,7 @@ def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal
 @click.argument("session", required=False, metavar="[SESSION|PATH|URL]")
 @click.option(
     "--alarm-usd",
-    default=ALARM_USD,
+    default="0.10",
     show_default=True,
     metavar="USD",
     callback=parse_usd,
@@ -77,7 +73,7 @@ def watch(
     (its newest), URL a running `cachecost serve`; without any, the newest session of this machine. q or Ctrl-C ends it.
     Where stdout is no terminal, each call is one line, and alarms go to stderr. Nothing is ever sent to a model.
     """
-    from cachecost.commands.watch_loop import WatchOptions, follow, print_once
+    from cachecost.commands.watch_loop import WatchProgress, follow, print_once
     from cachecost.conversations.input_files import is_url
     from cachecost.live.watching.server import FileFollower, ServerFollower, is_loopback
 
@@ -87,13 +83,14 @@ def watch(
     elif is_loopback(session):
         follower = ServerFollower(session, shared.setup)
     else:
-        raise click.UsageError(NOT_LOCAL.format(url=session))
-    options = WatchOptions(alarm_usd, alarm_s, every)
+        raise click.UsageError(
+            f"watch reads servers of this machine only, such as http://127.0.0.1:8000; got {session}"
+        )
+    progress = WatchProgress(follower, alarm_usd, alarm_s, every)
     try:
         if once:
-            is_known = print_once(follower, options, sys.stdout)
-            return ExitCode.OK if is_known else ExitCode.NOT_EVALUATED
-        follow(follower, options)
+            return ExitCode.OK if print_once(progress, sys.stdout) else ExitCode.NOT_EVALUATED
+        follow(progress)
     finally:
         follower.close()
     return ExitCode.OK
@@ -114,5 +111,5 @@ def find_session_file(named: str | None) -> Path:
         return files[choose_session(named, list(files), "SESSION")]
     newest = newest_file(session_files([] if path is None else [path]))
     if newest is None:
-        raise CannotEvaluate(NO_SESSIONS)
+        raise CannotEvaluate("no session files found; name one: cachecost watch PATH")
     return newest

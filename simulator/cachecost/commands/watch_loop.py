@@ -47,21 +47,14 @@ class Follower(Protocol):
         """Free what was kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchOptions:
-    """When to raise an alarm, and how often to look, in seconds."""
+@dataclass(slots=True)
+class WatchProgress:
+    """What is watched, how often in seconds and with which alarms, and which of them were said already."""
 
+    follower: Follower
     alarm_usd: Decimal
     alarm_s: float
     every_s: float
-
-
-@dataclass(slots=True)
-class WatchProgress:
-    """What is watched, when to look again, and which calls and alarms were said already."""
-
-    follower: Follower
-    options: WatchOptions
     watched: WatchedSession = WatchedSession("")
     next_look: float = 0.0
     said: deque[tuple[str, int, float]] = field(default_factory=lambda: deque(maxlen=MOST_SAID))
@@ -74,12 +67,12 @@ class WatchProgress:
             return False
         found = self.follower.poll(time.time())
         ended = time.monotonic()
-        self.next_look = ended + max(self.options.every_s, LONGEST_SHARE * (ended - began))
+        self.next_look = ended + max(self.every_s, LONGEST_SHARE * (ended - began))
         self.watched = found or self.watched
         return found is not None
 
     def alarms(self, now: float) -> list[WatchAlarm]:
-        return find_alarms(self.watched, now, self.options.alarm_usd, self.options.alarm_s)
+        return find_alarms(self.watched, now, self.alarm_usd, self.alarm_s)
 
     def new_alarms(self, now: float) -> list[WatchAlarm]:
         """Alarms that were not said yet; they are now."""
@@ -94,9 +87,8 @@ class WatchProgress:
         return [one for one in self.alarms(now) if one.kind != REWRITE or one.key in self.alarmed_at]
 
 
-def print_once(follower: Follower, options: WatchOptions, stream: IO[str]) -> bool:
+def print_once(progress: WatchProgress, stream: IO[str]) -> bool:
     """Print the present state; whether there is a call."""
-    progress = WatchProgress(follower, options)
     progress.look()
     console, now = report_console(stream, PIPE_WIDTH), time.time()
     size = ScreenSize(console.width)
@@ -105,11 +97,10 @@ def print_once(follower: Follower, options: WatchOptions, stream: IO[str]) -> bo
     return bool(progress.watched.totals.calls)
 
 
-def follow(follower: Follower, options: WatchOptions) -> None:
+def follow(progress: WatchProgress) -> None:
     """Show what happens until a key or a signal ends it."""
-    progress = WatchProgress(follower, options)
     if not sys.stdout.isatty():
-        log, wait = WatchLog(), min(REDRAW_S, options.every_s)
+        log, wait = WatchLog(), min(REDRAW_S, progress.every_s)
         while True:
             if progress.look():
                 if log.begins(progress.watched):

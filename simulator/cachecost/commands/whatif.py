@@ -66,8 +66,8 @@ def whatif(
     with options.work_bar() as bar, no_garbage_collection():
         with bar.reading(logs.paths):
             workload = only_supported(read_workload(logs, shared.setup, tokens), "whatif")
-        steps, day = bar.replay_steps(), None if shared.as_of else today()
-        alternatives = what_if(workload, names, actions, at, assumptions or None, steps.step, steps.expect, day)
+        steps, day = bar.replays(), None if shared.as_of else today()
+        alternatives = what_if(workload, names, actions, at, assumptions or None, steps, steps.expect, day)
     if not as_json:
         models = ModelDays(shared.host)
         for call in workload.calls:

@@ -172,14 +172,9 @@ def load_with_strategies(path: Path, sets: Sequence[str], purpose: str, runs_com
     from cachecost.scenario import load
 
     scenario = load(path, sets, scenario_defaults())
-    check_strategies(scenario, purpose)
-    return (command_recorder().record if runs_command else use_recording)(path, scenario).scenario
-
-
-def check_strategies(scenario: Scenario, purpose: str) -> None:
-    """Raises InputError for a scenario without strategies."""
     if not scenario.strategies:
         raise InputError([scenario.fault(("strategies",), f"expected a list: {purpose}")])
+    return (command_recorder().record if runs_command else use_recording)(path, scenario).scenario
 
 
 def only_supported(workload: Workload, command: str) -> Workload:

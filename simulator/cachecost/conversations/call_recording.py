@@ -83,10 +83,8 @@ def write(
     overwrite: bool = True,
     mode: int | None = None,
 ) -> None:
-    """As recording.write, call by call. Raises the same, and what iterating over `calls` raises.
-
-    Calls need blocks with content; for `blocks` that write none, with content or counts.
-    """
+    """As recording.write, call by call. Raises the same, and what iterating over `calls` raises. Calls need blocks with
+    content; for `blocks` that write none, with content or counts."""
     write_lines(map(_encode, records(title, calls, blocks or BlockWriter())), target, overwrite, mode)
 
 
@@ -118,8 +116,6 @@ def records(title: Title, calls: Iterable[Call], table: BlockWriter) -> Iterator
 
 
 class _CallWriter:
-    """Writes calls; what was written before is written as a reference."""
-
     def __init__(self, table: BlockWriter) -> None:
         self.table = table
         self.free = table.free

@@ -1,11 +1,4 @@
-"""A call: one request and when it was sent. A recorded call adds its bill, a planned call adds its purpose.
-
-Token lengths of a call that are known without its bill: `lengths` in a line of a request log.
-
-What the API charged for recorded calls: the usage it returned, at the prices of each call's day.
-
-The `usage` object of the Messages API -> our `Usage`.
-"""
+"""A call: a request, when it was sent, its bill and the lengths that are known without one; and the sum of bills."""
 
 from __future__ import annotations
 
@@ -19,7 +12,7 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.limits import MOST_TOKENS, is_number, is_tokens
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, iso_milliseconds
 from cachecost.conversations.readers.common.message_threads import why_not_whole
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, given_block
@@ -32,8 +25,7 @@ KEYS = ("prompt", "output", "prefixes")
 MOST_PREFIXES = 2
 
 
-@value
-class PrefixLength:
+class PrefixLength(msgspec.Struct, frozen=True):
     """The length in tokens of the prompt up to a block: `layer`, `message` (from 0; −1 outside messages), `index`."""
 
     layer: str
@@ -46,8 +38,7 @@ class PrefixLength:
         return {"at": [self.layer, *message, self.index], "tokens": self.tokens}
 
 
-@value
-class KnownLengths:
+class KnownLengths(msgspec.Struct, frozen=True):
     """The lengths of a call in tokens. `prompt` is 0 and `output` None where they are not known."""
 
     prompt: int = 0
@@ -98,13 +89,10 @@ def billed_lengths(call: Call) -> KnownLengths:
     hours = [breakpoint for breakpoint in sent if breakpoint.ttl == "1h"] if billed.write_1h and billed.write_5m else []
     ends = [(hours[-1], billed.read + billed.write_1h)] if hours else []
     ends.append((sent[-1], cached))
-    prefixes = tuple(_prefix_length(breakpoint, tokens) for breakpoint, tokens in ends)
+    prefixes = tuple(
+        PrefixLength(str(end.layer), end.node.length - 1 if end.node else -1, end.index, tokens) for end, tokens in ends
+    )
     return KnownLengths(billed.total_input, billed.output_tokens, prefixes)
-
-
-def _prefix_length(breakpoint: Breakpoint, tokens: int) -> PrefixLength:
-    message = breakpoint.node.length - 1 if breakpoint.node else -1
-    return PrefixLength(str(breakpoint.layer), message, breakpoint.index, tokens)
 
 
 def parse_lengths(found: Any) -> KnownLengths:
@@ -146,20 +134,16 @@ ON_DEMAND = "on-demand compaction (compaction: summarize): its prompt is not pub
 _set = msgspec.structs.force_setattr
 
 
-@value
-class Iteration:
-    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" …
-
-    `model` is that of the pass; "" is the call's own.
-    """
+class Iteration(msgspec.Struct, frozen=True):
+    """One of the passes that the usage of a call lists: "message", "compaction", "advisor_message" … `model` is that of
+    the pass; "" is the call's own."""
 
     kind: str
     usage: Usage
     model: str = ""
 
 
-@value
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """A request and everything about it that is not in the body: of a log or recording with its bill, or simulated.
 
     `start` is in seconds since the epoch, `timestamp` the same in ISO 8601 (None: unknown), `first_token_s` the seconds
@@ -403,8 +387,13 @@ class BillTotal(msgspec.Struct):
         if charged is not None:
             self.charged += charged
             self.charged_calls += 1
+        moment = moment_of(None if call.timestamp is None else call.start, call.day)
+        terms, priced = terms_of(call.request.params, call.is_batch), list[tuple[Prices, Usage]]()
         try:
-            priced = [(self._prices(call, model or call.request.model, usage, book), usage) for model, usage in parts]
+            for name, usage in parts:
+                model = name or call.request.model
+                quote = book.quote(host_of(call.host, self.host, model), model, moment, terms)
+                priced.append((quote.of(usage.total_input), usage))
         except CannotEvaluate as error:
             if charged is None:
                 self.unpriced[str(error)] += 1
@@ -417,11 +406,6 @@ class BillTotal(msgspec.Struct):
         for prices, usage in priced:
             known = self._priced.get(id(prices))
             self._priced[id(prices)] = prices, usage if known is None else known[1] + usage
-
-    def _prices(self, call: Call, model: str, usage: Usage, book: PriceBook) -> Prices:
-        moment = moment_of(None if call.timestamp is None else call.start, call.day)
-        terms = terms_of(call.request.params, call.is_batch)
-        return book.quote(host_of(call.host, self.host, model), model, moment, terms).of(usage.total_input)
 
 
 NOTHING: dict[str, Any] = {}
@@ -489,13 +473,9 @@ def _wire_usage_tokens(value: Any, name: str, path: str) -> int:
 
 
 def parse_iterations(usage: Any, path: str) -> tuple[Iteration, ...]:
-
     passes = usage.get("iterations") if isinstance(usage, dict) else None
     if not isinstance(passes, list) or not all(isinstance(one, dict) for one in passes):
         return ()
-    return tuple(
-        Iteration(
-            str(one.get("type") or "message"), parse_usage(one, f"{path}.iterations.{n}"), str(one.get("model") or "")
-        )
-        for n, one in enumerate(passes)
-    )
+    names = [(str(one.get("type") or "message"), str(one.get("model") or "")) for one in passes]
+    usages = [parse_usage(one, f"{path}.iterations.{n}") for n, one in enumerate(passes)]
+    return tuple(Iteration(kind, usage, model) for (kind, model), usage in zip(names, usages, strict=True))

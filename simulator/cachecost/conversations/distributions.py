@@ -1,10 +1,8 @@
-"""Seeded synthetic conversations, also ones that branch: same spec, same conversation, to the byte; and the
-distributions that their numbers can have.
+"""Seeded synthetic conversations (same spec, same conversation, to the byte), and the distributions of their numbers.
 
 In YAML: a number · [low, high] (uniform, both included) · {mean, sd, min?, max?} (lognormal with that mean and standard
-deviation) · {choices: […], weights?: […]}. A distribution is one class in this file, listed in `SHAPES`: its YAML, its
-JSON Schema, its mean and its draw. The draw takes its random numbers from a `RandomSource`, so the same formula gives
-one number from `random.Random` and, in sweep/montecarlo, an array with one number per seed.
+deviation) · {choices: […], weights?: […]}. A distribution is one class, listed in `SHAPES`. Its draw takes random
+numbers from a `RandomSource`: one from `random.Random` or, in sweep/montecarlo, an array with one number per seed.
 """
 
 from __future__ import annotations
@@ -251,9 +249,7 @@ def average(of: Distribution) -> float:
 
 def parse_distribution(value: object) -> Distribution:
     """The distribution that `value` writes, e.g. in a scenario. Raises ValueError that says what was expected."""
-    if isinstance(value, DistributionShape):
-        return value
-    if is_number(value):
+    if isinstance(value, DistributionShape) or is_number(value):
         return value
     if isinstance(value, (list, tuple, Mapping)):
         matching = (shape for shape in reversed(SHAPES) if shape.matches(value))
@@ -289,35 +285,6 @@ class SyntheticForks:
     """Probability that the person goes back after any other turn."""
     back: Distribution = 1
     """How many of the branch's turns are taken back: at least one, at most all."""
-
-
-class Branch:
-    """The branch that a conversation is on: how many messages it has, and how many before each of its turns."""
-
-    def __init__(self, forks: SyntheticForks) -> None:
-        self._forks = forks
-        self._after = frozenset(forks.after)
-        self._messages = 0
-        self._before_turn: list[int] = []
-
-    def add_event(self, event: Event) -> None:
-        """Go on by one event. One without blocks is no message."""
-        if isinstance(event, Human):
-            self._before_turn.append(self._messages)
-        self._messages += isinstance(event, Human | Reply | Results) and bool(event.blocks)
-
-    def go_back(self, turn: int, at: float, random: Random) -> ThreadRewrite | None:
-        """The return to an earlier message before human turn `turn` (from 0); None where the branch goes on.
-
-        The draws do not depend on `after`, so that naming a turn changes no other one.
-        """
-        is_drawn, back = random.random() < self._forks.rate, draw_whole(self._forks.back, random)
-        if not self._before_turn or not (is_drawn or turn in self._after):
-            return None
-        kept = max(0, len(self._before_turn) - max(1, back))
-        self._messages = self._before_turn[kept]
-        del self._before_turn[kept:]
-        return ThreadRewrite(at, self._messages, (), "fork")
 
 
 Parts = Sequence[tuple[str, Distribution]]
@@ -433,47 +400,58 @@ def _part(spec: SyntheticSpec, kind: str, role: str, sizes: tuple[int, ...]) -> 
 
 
 class _Generator:
-    """A synthetic conversation while it is made: the clock and the count of batches."""
+    """A synthetic conversation while it is made: the clock and the counts of batches, blocks and messages."""
 
     def __init__(self, spec: SyntheticSpec) -> None:
         self.spec = spec
         self.at = spec.start
         self.batch = 0
         self.blocks = 0
+        self.messages = 0
+        """Of the branch that the conversation is on."""
         self.most = BLOCKS.value()
 
     def events(self) -> Iterator[Event]:
         spec, asking = self.spec, self.spec.inquiries
         questions = 2 * asking.rate * average(asking.batch) if asking else 0.0
         self._count_blocks(round(spec.turns * (2 + (average(spec.calls) - 1) * (2 * average(spec.tools) + questions))))
-        self.blocks = 0
-        branch = Branch(self.spec.forks) if self.spec.forks else None
-        for turn in range(self.spec.turns):
-            if branch and (back := branch.go_back(turn, self.at, self._random(f"{turn}/fork"))):
-                yield back
-            for event in self._turn(turn):
-                if branch:
-                    branch.add_event(event)
-                yield event
+        self.blocks, before_turn = 0, list[int]()
+        for turn in range(spec.turns):
+            if spec.forks:  # the draws do not depend on `after`, so that naming a turn changes no other one
+                random = self._random(f"{turn}/fork")
+                is_drawn, back = random.random() < spec.forks.rate, draw_whole(spec.forks.back, random)
+                if before_turn and (is_drawn or turn in spec.forks.after):
+                    kept = max(0, len(before_turn) - max(1, back))
+                    self.messages = before_turn[kept]
+                    del before_turn[kept:]
+                    yield ThreadRewrite(self.at, self.messages, (), "fork")
+            before_turn.append(self.messages)
+            self._count_blocks(2)
+            random = self._random(f"{turn}")
+            yield Human(self.at, self._blocks(f"{turn}", "user", (("text", spec.sizes.human),), random))
+            calls = max(1, draw_whole(spec.calls, random))
+            for call in range(1, calls):
+                yield from self._tool_call(f"{turn}/{call}")
+            yield self._reply(f"{turn}/{calls}", [("text", spec.sizes.answer)], self._random(f"{turn}/{calls}"))
+            self._wait(spec.pauses.turn, random)
 
-    def _turn(self, turn: int) -> Iterator[Event]:
-        self._count_blocks(2)
-        random = self._random(f"{turn}")
-        yield Human(self.at, self._blocks(f"{turn}", "user", (("text", self.spec.sizes.human),), random))
-        calls = max(1, draw_whole(self.spec.calls, random))
-        for call in range(1, calls):
-            yield from self._loop(f"{turn}/{call}")
-        yield self._reply(f"{turn}/{calls}", [("text", self.spec.sizes.answer)], self._random(f"{turn}/{calls}"))
-        self._wait(self.spec.pauses.turn, random)
-
-    def _loop(self, place: str) -> Iterator[Event]:
-        random, sizes = self._random(place), self.spec.sizes
+    def _tool_call(self, place: str) -> Iterator[Event]:
+        """A call whose answer uses tools, the questions that they ask, and their results."""
+        random, sizes, asking = self._random(place), self.spec.sizes, self.spec.inquiries
         tools = max(1, draw_whole(self.spec.tools, random))
         self._count_blocks(2 * tools)
         reply = self._reply(place, [("text", sizes.text), *[("tool_use", sizes.tool_use)] * tools], random)
         yield reply
         self._wait(self.spec.pauses.loop, random)
-        yield from self._questions(f"{place}/asks", tools, at=round((reply.at + self.at) / 2, 6))
+        at, name = round((reply.at + self.at) / 2, 6), f"{place}/asks"
+        if asking and (drawn := self._random(name)).random() < asking.rate:
+            self.batch += 1
+            questions = max(1, draw_whole(asking.batch, drawn))
+            self._count_blocks(2 * questions)
+            for n in range(questions):
+                question = self._block(f"{name}/{n}", "text", "user", draw_whole(asking.question, drawn))
+                answer = self._block(f"{name}/{n}", "text", "assistant", draw_whole(asking.answer, drawn))
+                yield Inquiry(at, question, answer, "boolean", f"{name}/{n % tools}", self.batch)
         yield Results(self.at, self._blocks(place, "user", [("tool_result", sizes.tool_result)] * tools, random))
 
     def _reply(self, place: str, parts: Parts, random: Random) -> Reply:
@@ -482,28 +460,14 @@ class _Generator:
         blocks = self._blocks(place, "assistant", (("thinking", self.spec.sizes.thinking), *parts), random)
         return Reply(self.at, blocks, waited)
 
-    def _questions(self, place: str, tools: int, at: float) -> Iterator[Inquiry]:
-        asking = self.spec.inquiries
-        if asking is None:
-            return
-        random = self._random(place)
-        if random.random() >= asking.rate:
-            return
-        self.batch += 1
-        questions = max(1, draw_whole(asking.batch, random))
-        self._count_blocks(2 * questions)
-        for n in range(questions):
-            question = self._block(f"{place}/{n}", "text", "user", draw_whole(asking.question, random))
-            answer = self._block(f"{place}/{n}", "text", "assistant", draw_whole(asking.answer, random))
-            yield Inquiry(at, question, answer, "boolean", f"{place}/{n % tools}", self.batch)
-
     def _blocks(self, place: str, role: str, parts: Parts, random: Random) -> tuple[Block, ...]:
-        """The blocks at `place`. What the assistant leaves empty, its tool calls aside, is no block."""
+        """The blocks of the message at `place`. What the assistant leaves empty, its tool calls aside, is no block."""
         blocks = []
         for n, (kind, size) in enumerate(parts):
             tokens = draw_whole(size, random)
             if tokens or role == "user" or kind == "tool_use":
                 blocks.append(self._block(f"{place}/{n}", kind, role, tokens))
+        self.messages += bool(blocks)  # without blocks it is no message
         return tuple(blocks)
 
     def _block(self, place: str, kind: str, role: str, tokens: int) -> Block:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import count as count_from
@@ -16,6 +16,7 @@ from typing import Any
 from cachecost.base.atomic_files import CannotWrite, private_mode
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import Title
 from cachecost.conversations.calls import BillTotal, Call
@@ -25,6 +26,7 @@ from cachecost.conversations.model import BlockWriter, Content, ContentFree, Cou
 from cachecost.conversations.readers.detect import CONVERSATIONS, lacks
 from cachecost.conversations.sessions import CallTree
 from cachecost.prompts.blocks import Block, Part, Thread
+from cachecost.prompts.request import Request
 from cachecost.providers.hosts import AUTO_HOST
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.usage import Usage
@@ -97,20 +99,19 @@ RESULT = "tool_result"
 """The end of all result types: of tools, server tools and MCP servers."""
 
 
-@dataclass(slots=True)
 class UnknownBlocks:
     """Counts unknown blocks in a stream of calls; a block that calls share counts once."""
 
-    found: Counter[str] = field(default_factory=Counter)
-    _seen: set[Thread | Part] = field(default_factory=set)
+    def __init__(self) -> None:
+        self.found: Counter[str] = Counter()
+        self._seen: set[Thread | Part] = set()
 
     def add_all(self, calls: Iterable[Call]) -> Iterator[Call]:
-        """Yield the calls unchanged, and count their unknown blocks."""
+        """Yield the calls unchanged, and count their blocks that neither the Messages API nor a translation has."""
         for call in calls:
-            for blocks in self._new(call):
-                for block in blocks:
-                    if not is_known(block.kind):
-                        self.found[block.kind] += 1
+            for block in self._new_blocks(call.request):
+                if block.kind not in KNOWN and not block.kind.endswith(RESULT):
+                    self.found[block.kind] += 1
             yield call
 
     def report(self, warn: Warn) -> None:
@@ -118,22 +119,16 @@ class UnknownBlocks:
         for kind, times in sorted(self.found.items()):
             warn(f"{count_text(times, 'block')} of unknown type {kind!r}: kept unchanged, counted as JSON")
 
-    def _new(self, call: Call) -> Iterator[tuple[Block, ...]]:
-        request, seen = call.request, self._seen
+    def _new_blocks(self, request: Request) -> Iterator[Block]:
         for part in (request.tools, request.system):
-            if part not in seen:
-                seen.add(part)
-                yield part.blocks
+            if part not in self._seen:
+                self._seen.add(part)
+                yield from part.blocks
         for node in request.thread.back():
-            if node in seen:
+            if node in self._seen:
                 return
-            seen.add(node)
-            yield node.message_blocks
-
-
-def is_known(kind: str) -> bool:
-    """Whether the Messages API, or a translation to it, has blocks of this type."""
-    return kind in KNOWN or kind.endswith(RESULT)
+            self._seen.add(node)
+            yield from node.message_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +155,8 @@ class ImportOptions:
 
     def header(self, name: str, source: str, licence: str) -> Title:
         """The header of a recording of what says these of itself."""
-        return Title(
-            name, source if self.source is None else self.source, licence if self.licence is None else self.licence
-        )
+        stated = source if self.source is None else self.source, licence if self.licence is None else self.licence
+        return Title(name, *stated)
 
     def blocks(self, paths: Sequence[Path]) -> BlockWriter:
         """What writes the blocks of the recording of these files."""
@@ -183,8 +177,11 @@ def import_files(
     errors, and the others are imported; without `overwrite`, so is a file whose recording exists with other content.
     Raises InputError if `out` cannot be written.
     """
-    if options.count:
-        options = replace(options, count=_count_once(options.count))
+    if count := options.count:  # a block of several files is counted once: counting is most of the work
+        known: dict[bytes, tuple[Mapping[str, int], str]] = {}
+        options = replace(
+            options, count=lambda block: known.get(block.digest) or known.setdefault(block.digest, count(block))
+        )
     target = _Target(Path(out))
     logs = Logs(list(map(input_path, paths)), options.format_, options.warn)
     try:
@@ -213,8 +210,6 @@ def import_files(
 
 
 class _ReadFile:
-    """A file whose calls were all read: they are kept, and so is what the reader has to say."""
-
     def __init__(self, one: InputFile) -> None:
         self.path = one.path
         self.format = one.format
@@ -228,9 +223,6 @@ class _ReadFile:
         yield from self._calls
 
 
-_Source = InputFile | _ReadFile
-
-
 def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
     try:
         return _ReadFile(one)
@@ -239,19 +231,7 @@ def _read_whole(one: InputFile, report: ImportReport) -> _ReadFile | None:
         return None
 
 
-def _count_once(count: Count) -> Count:
-    """Counts a block of several files once: counting is most of the work."""
-    known: dict[bytes, tuple[Mapping[str, int], str]] = {}
-
-    def count_once(block: Block) -> tuple[Mapping[str, int], str]:
-        if block.digest not in known:
-            known[block.digest] = count(block)
-        return known[block.digest]
-
-    return count_once
-
-
-def _import(group: Sequence[_Source], target: _Target, options: ImportOptions) -> ImportedFile:
+def _import(group: Sequence[InputFile | _ReadFile], target: _Target, options: ImportOptions) -> ImportedFile:
     name, reason = group[0].format
     paths = [one.path for one in group]
     if len(group) == 1 and name in CONVERSATIONS:

@@ -180,10 +180,8 @@ def shown_name(name: str) -> str:
 
 
 def input_path(name: str | Path, folder: Path | None = None) -> Path:
-    """The path of an input, which starts at `folder`.
-
-    Raises NotInstalled and InputError for a URL that cannot be read; any other path is not looked at.
-    """
+    """The path of an input, which starts at `folder`. Raises NotInstalled and InputError for a URL that cannot be read;
+    any other path is not looked at."""
     if isinstance(name, str) and is_url(name):
         from cachecost.conversations.remote_files import remote_path
 
@@ -212,10 +210,8 @@ def byte_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def skip_comments(head: bytes) -> tuple[bytes, int]:
-    """The beginning of a file from its first record on, and how many comment lines are before that.
-
-    No JSON begins as they do (`//`); blank lines may be among them. A byte order mark goes, too.
-    """
+    """The beginning of a file from its first record on, and how many comment lines are before that. No JSON begins as
+    they do (`//`); blank lines may be among them. A byte order mark goes, too."""
     comments = 0
     text = head.removeprefix(BOM).lstrip()
     if not text.startswith(COMMENT) and not head.startswith(BOM):
@@ -275,8 +271,8 @@ def open_input(path: Path) -> Any:
         if head[:2] != GZIP and head != ZSTD:
             return stream
         stream.close()
-        from cachecost.conversations.remote_files import open_gzip, open_zstd
+        from cachecost.conversations.remote_files import open_packed
 
-        return open_zstd(path) if head == ZSTD else open_gzip(path)
+        return open_packed(path, "zstd" if head == ZSTD else "gzip")
     except OSError as error:
         raise InputError([Fault(str(path), f"cannot be read: {error.strerror}")]) from error

@@ -11,8 +11,8 @@ from typing import Any
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, nearest
-from cachecost.base.times import LATEST, iso_or_none, seconds
-from cachecost.conversations.input_files import Warn, byte_lines, token_counts
+from cachecost.base.times import LATEST, seconds
+from cachecost.conversations.input_files import Warn, byte_lines
 from cachecost.prompts.request import show_found
 from cachecost.providers.usage import Usage, usage_of
 
@@ -29,11 +29,8 @@ class JsonObject:
     def __init__(
         self, data: Mapping[str, Any], faults: list[Fault], file: str, line: int | None = None, place: str = ""
     ) -> None:
-        self.data = data
-        self.faults = faults
-        self.file = file
-        self.line = line
-        self.place = place
+        self.data, self.faults = data, faults
+        self.file, self.line, self.place = file, line, place
         self.known_keys: set[str] = set()
 
     def fault(self, name: str, message: str) -> None:
@@ -225,7 +222,6 @@ KIND = "steps"
 BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
 """What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
 edit, another model, another version of the client, an API error, and that another step went on from the same one."""
-MICROSECONDS = 6
 
 NO_USAGE = Usage()
 
@@ -269,38 +265,6 @@ class TranscriptStep:
     """Equal for all copies of the step; "" if unknown."""
 
 
-def steps_to_records(
-    steps: Iterable[TranscriptStep], name: str, source: str = "", licence: str = ""
-) -> Iterator[dict[str, Any]]:
-    """The lines of the content-free form as objects: no word, no id and no line number of the transcript.
-
-    `name`, `source`, `licence` and models are written as given.
-    """
-    yield {"format": FORMAT, "kind": KIND, "name": name, "source": source, "licence": licence}
-    for step in steps:
-        values = {
-            "step": step.number,
-            "chain": step.chain,
-            "before": step.before,
-            "model": step.model,
-            "answered": iso_or_none(step.answered),
-            "waited_s": _difference(step.after, step.answered),
-            "took_s": _difference(step.answered, step.ended),
-            "blocks": step.blocks or None,
-            "thinking": step.thinking or None,
-            "between": list(step.between) or None,
-            "modes": list(step.modes) or None,
-            "summed": step.summed or None,
-            "tool_uses": [[tool, uses] for tool, uses in step.usage.tool_uses] or None,
-            "usage": list(token_counts(step.usage)),
-        }
-        yield {name: value for name, value in values.items() if value is not None}
-
-
-def _difference(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else round(other - one, MICROSECONDS)
-
-
 def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
     """The steps of a content-free form, header first; `line` is a line of it. Errors go to the lines' list."""
     steps: list[TranscriptStep] = []
@@ -325,21 +289,37 @@ def _parse_step(line: JsonObject, number: int) -> TranscriptStep:
         line.fault("step", f"expected {number}; got {line.data['step']}")
     moment = line.moment("answered")
     answered = seconds(moment) if moment else None
-    uses = line.get("tool_uses", "an array of [tool, number]", _are_uses, (), required=False)
+    uses = line.get(
+        "tool_uses",
+        "an array of [tool, number]",
+        lambda value: are_pairs(value) and all(isinstance(one[0], str) and _is_whole(one[1]) for one in value),
+        (),
+        required=False,
+    )
     chain, before = line.text("chain"), line.whole("before")
     if before is not None and not 1 <= before < number:
         line.fault("before", f"no line before this one has step {before}")
         before = None
     model = line.text("model")
-    usage = usage_of(line.get("usage", "five whole numbers from 0", _are_five, (0,) * 5), tuple(map(tuple, uses)))
+    counts = line.get(
+        "usage",
+        "five whole numbers from 0",
+        lambda value: isinstance(value, list) and len(value) == 5 and all(map(_is_whole, value)),
+        (0,) * 5,
+    )
+    usage = usage_of(counts, tuple(map(tuple, uses)))
     step = TranscriptStep(number, line.line or 0, chain, before, model, usage, answered=answered)
     waited, took = line.number("waited_s"), line.number("took_s")
     if answered is not None:
-        step.after = None if waited is None else round(answered - waited, MICROSECONDS)
-        step.ended = None if took is None else round(answered + took, MICROSECONDS)
+        step.after = None if waited is None else round(answered - waited, 6)
+        step.ended = None if took is None else round(answered + took, 6)
     step.blocks, step.thinking = line.whole("blocks", 0) or 0, line.flag("thinking")
     known = f"an array of {', '.join(BETWEEN)}"
-    step.between = tuple(line.get("between", known, _are_between, (), required=False))
+    step.between = tuple(
+        line.get(
+            "between", known, lambda value: are_texts(value) and set(BETWEEN).issuperset(value), (), required=False
+        )
+    )
     step.modes = tuple(line.get("modes", "an array of texts", are_texts, (), required=False))
     step.summed = line.flag("summed")
     line.refuse_unknown_keys()
@@ -350,16 +330,5 @@ def are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-def _are_between(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) and one in BETWEEN for one in value)
-
-
-def _are_uses(value: object) -> bool:
-    return are_pairs(value) and all(
-        isinstance(tool, str) and type(uses) is int and uses >= 0
-        for tool, uses in value  # type: ignore[attr-defined]
-    )
-
-
-def _are_five(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 5 and all(type(one) is int and one >= 0 for one in value)
+def _is_whole(value: object) -> bool:
+    return type(value) is int and value >= 0

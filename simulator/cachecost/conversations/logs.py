@@ -137,14 +137,13 @@ def merge_calls(streams: Sequence[Iterable[Call]], warn: Warn) -> Iterator[Call]
     kept = [sorted(stream, key=attrgetter("start")) for stream in _without_copies(found)]
     if copies := sum(map(len, found)) - sum(map(len, kept)):
         warn(f"{count_text(copies, 'repeated call')} in several files: each call is counted once")
-    timed = [stream for stream in kept if _has_times(stream)]
-    untimed = [stream for stream in kept if stream and not _has_times(stream)]
-    in_order = merge(*timed, key=attrgetter("start"))
-    if not untimed:
-        yield from in_order
-        return
-    warn(f"{count_text(len(untimed), 'file')} without timestamps: taken after all others, in the order given")
-    yield from join_in_order([list(in_order), *untimed])
+    timed = [stream for stream in kept if any(call.timestamp is not None for call in stream)]
+    untimed = [stream for stream in kept if stream and all(call.timestamp is None for call in stream)]
+    in_order: Iterator[Call] = merge(*timed, key=attrgetter("start"))
+    if untimed:
+        warn(f"{count_text(len(untimed), 'file')} without timestamps: taken after all others, in the order given")
+        in_order = join_in_order([list(in_order), *untimed])
+    yield from in_order
 
 
 def join_in_order(streams: Iterable[Sequence[Call]]) -> Iterator[Call]:
@@ -175,14 +174,12 @@ def _without_copies(streams: Sequence[Sequence[Call]]) -> Iterator[Iterator[Call
             whole[key] = call
     for stream in named:
         yield (
-            call if _time(at := first.get(key, call)) == _time(call) else _at_time_of(at, call)
+            call
+            if _time(at := first.get(key, call)) == _time(call)
+            else replace(call, start=at.start, timestamp=at.timestamp, day=at.day)
             for call, key in stream
             if whole.get(key, call) is call
         )
-
-
-def _at_time_of(first: Call, call: Call) -> Call:
-    return replace(call, start=first.start, timestamp=first.timestamp, day=first.day)
 
 
 def _time(call: Call) -> float:
@@ -222,10 +219,6 @@ class CopyKeys:
         return (content, self._times[stream, content])
 
 
-def _has_times(stream: Sequence[Call]) -> bool:
-    return any(call.timestamp is not None for call in stream)
-
-
 def _moment(call: Call) -> tuple[object, ...]:
     return call.timestamp, call.request.model, call.request.thread.blocks, call.billed
 
@@ -235,18 +228,13 @@ NO_CALLS = "is a conversation without calls; cachecost replay --strategy NAME pl
 
 
 class Logs:
-    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`.
-
-    With `may_skip_all`, also the only file of `paths` is left out if it cannot be read, and not an error.
-    """
+    """Files and folders of logs, and how to read them. Reading adds the errors of files left out to `skipped`. With
+    `may_skip_all`, also the only file of `paths` is left out if it cannot be read, and not an error."""
 
     def __init__(
         self, paths: Sequence[Path], format_: str = "auto", warn: Warn = quiet, may_skip_all: bool = False
     ) -> None:
-        self.paths = paths
-        self.may_skip_all = may_skip_all
-        self.format_ = format_
-        self.warn = warn
+        self.paths, self.format_, self.warn, self.may_skip_all = paths, format_, warn, may_skip_all
         self.skipped: list[Fault] = []
 
     @property
@@ -265,10 +253,8 @@ class Logs:
         return inert(" ".join(map(str, self.paths)))
 
     def files(self) -> list[InputFile]:
-        """The files to read: those that a reader knows, or the single one. The others are said and skipped.
-
-        Raises InputError if there are none.
-        """
+        """The files to read: those that a reader knows, or the single one. The others are said and skipped. Raises
+        InputError if there are none."""
         if self.single is not None:
             return [InputFile(self.single, self.format_)]
         found = list(find_input_files(self.paths, self.format_, self.warn, self.skipped))
@@ -285,9 +271,7 @@ class Logs:
 
 def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[Call]:
     """The calls of all logs as one stream in time order (see above). A single file is read while it is iterated over.
-
-    Raises InputError where a single file cannot be read, or none of several is known.
-    """
+    Raises InputError where a single file cannot be read, or none of several is known."""
     if logs.single is not None:
         return read_calls(logs.single, logs.format_, logs.warn, keep_content)
     return iter(_merged(logs, _calls_of_files(logs, logs.files(), keep_content)))

@@ -89,10 +89,8 @@ class Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRewrite:
-    """The thread was rewritten: its first `keep` messages stay, then come `messages`, without a call.
-
-    `why` is "start" (said before the recording begins), "fork", "compaction", "edit" or "insertion".
-    """
+    """The thread was rewritten: its first `keep` messages stay, then come `messages`, without a call. `why` is "start"
+    (said before the recording begins), "fork", "compaction", "edit" or "insertion"."""
 
     at: float
     keep: int
@@ -102,10 +100,8 @@ class ThreadRewrite:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """From here on the main thread is sent with this model, head and these parameters.
-
-    With `is_chosen` a strategy chose the model: it wins over one that all are to run on.
-    """
+    """From here on the main thread is sent with this model, head and these parameters. With `is_chosen` a strategy
+    chose the model: it wins over one that all are to run on."""
 
     at: float
     model: str
@@ -210,10 +206,8 @@ def key_of(path: Path) -> bytes:
 
 
 def key_from(path: Path) -> bytes:
-    """The key from a user's own file: a digest of its bytes, packed or not, as hard to guess as they are.
-
-    It differs from the key that `key_of` derives from the same file. Raises InputError: unreadable, or empty.
-    """
+    """The key from a user's own file: a digest of its bytes, packed or not, as hard to guess as they are. It differs
+    from the key that `key_of` derives from the same file. Raises InputError: unreadable, or empty."""
     data = read_whole(path, FILE.value())
     if not data:
         raise InputError([Fault(str(path), "expected a key, which may be any bytes; the file is empty")])
@@ -222,10 +216,8 @@ def key_from(path: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ContentFree:
-    """Replaces words by digests under `key` (1 to 64 bytes). Equal words stay equal; nothing else is kept.
-
-    Sizes and token counts of blocks are rounded up to multiples of `round_to`; 1 leaves them exact.
-    """
+    """Replaces words by digests under `key` (1 to 64 bytes). Equal words stay equal; nothing else is kept. Sizes and
+    token counts of blocks are rounded up to multiples of `round_to`; 1 leaves them exact."""
 
     key: bytes
     round_to: int = 1
@@ -263,7 +255,14 @@ class ContentFree:
     def params(self, value: Any) -> Any:
         """Request parameters: the API's own words and numbers stay, all else becomes digests."""
         if isinstance(value, dict):
-            return dict(self._param(key, inner) for key, inner in value.items())
+            made = {}
+            for key, inner in value.items():
+                if key in KNOWN_KEYS and (key != "schema" or inner is None):
+                    made[key] = self.params(inner)
+                else:
+                    hidden = self.word(compact({"": inner}).decode("utf-8", "surrogatepass"))
+                    made[key if key in KNOWN_KEYS else self.word(key)] = hidden
+            return made
         if isinstance(value, list):
             return [self.params(inner) for inner in value]
         if isinstance(value, str) and value not in KNOWN_WORDS:
@@ -275,12 +274,6 @@ class ContentFree:
         if named := TOOL_REFUSED.fullmatch(text):
             return f"Tool '{self.word(named[1])}' cannot {named[2]}"
         return text if BODY_REFUSED.fullmatch(text) else self.word(text)
-
-    def _param(self, key: str, value: Any) -> tuple[str, Any]:
-        if key in KNOWN_KEYS and (key != "schema" or value is None):
-            return key, self.params(value)
-        hidden = self.word(compact({"": value}).decode("utf-8", "surrogatepass"))
-        return (key if key in KNOWN_KEYS else self.word(key)), hidden
 
 
 PLAIN_FIELDS = frozenset({"block", "role", "content"})
@@ -395,7 +388,14 @@ def _parse_block(line: JsonObject) -> Block:
         return base  # as most are; it keeps its content packed
     kind, digest = line.text("kind", base.kind if base else None), base.digest if base else b""
     if base is None or line.has("digest"):
-        digest = bytes.fromhex(line.get("digest", f"{2 * DIGEST_BYTES} hex digits", _is_digest, "00" * DIGEST_BYTES))
+        digits = 2 * DIGEST_BYTES
+        text = line.get(
+            "digest",
+            f"{digits} hex digits",
+            lambda value: isinstance(value, str) and len(value) == digits and set(value) <= set("0123456789abcdef"),
+            "0" * digits,
+        )
+        digest = bytes.fromhex(text)
     size, tokens = line.whole("size", base.size if base else None, required=base is None) or 0, line.whole("tokens")
     counts = NO_COUNTS
     if line.has("counts"):
@@ -415,10 +415,6 @@ def _parse_block(line: JsonObject) -> Block:
         line.flag("empty", bool(base and base.is_empty_text)),
         tuple(line.get("brought", "an array of tools", are_objects, [], required=False)),
     )
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and len(value) == 2 * DIGEST_BYTES and set(value) <= set("0123456789abcdef")
 
 
 FORMAT = 1
@@ -493,22 +489,30 @@ def encode_record(record: dict[str, Any]) -> bytes:
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a recording of ours; None if they do not."""
     first = parse_json(head.split(b"\n", 1)[0])
-    if isinstance(first, dict) and "format" in first and "kind" in first:
-        return "its first line says format and kind"
-    return None
+    is_ours = isinstance(first, dict) and "format" in first and "kind" in first
+    return "its first line says format and kind" if is_ours else None
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:
-    """The conversation of a recording. Raises InputError with every fault found, each with its line.
-
-    A last line that was cut off is left out and said to `warn`.
-    """
+    """The conversation of a recording. Raises InputError with every fault found, each with its line. A last line that
+    was cut off is left out and said to `warn`."""
     faults: list[Fault] = []
-    parser = _RecordingParser(faults)
+    head: JsonObject | None = None
+    table, events = BlockReader(), list[ConversationState]()
     for line in json_lines(Path(path), faults, warn):
-        if not parser.parse_line(line):
-            break
-    whole = parser.conversation()
+        if head is None:
+            if not _is_header(line):
+                break
+            head = line
+        elif "block" in line.data:
+            table.add(line)
+        elif "event" in line.data:
+            event = READERS[line.one_of("event", READERS)](line, line.time("at"), table.get(line, "blocks"))
+            line.refuse_unknown_keys()
+            events += [] if event is None else [event]
+        else:
+            line.fault("line", "expected a block or an event")
+    whole = None if head is None else _parse_head(head, table, tuple(events))
     if whole is None and not faults:
         faults.append(Fault(str(path), "is empty: a recording starts with a whole header line"))
     if whole is None or faults:
@@ -516,59 +520,34 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
     return whole
 
 
-class _RecordingParser:
-    """A recording while it is read, line by line."""
+def _is_header(line: JsonObject) -> bool:
+    """Whether a first line is a header, so that the lines after it can be understood."""
+    number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
+    if number is None:
+        return False
+    if number != FORMAT or isinstance(number, bool):
+        line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
+        return False
+    return line.one_of("kind", KINDS) == line.data.get("kind")
 
-    def __init__(self, faults: list[Fault]) -> None:
-        self.faults = faults
-        self.header: JsonObject | None = None
-        self.table = BlockReader()
-        self.events: list[ConversationState] = []
 
-    def parse_line(self, line: JsonObject) -> bool:
-        """Read a line; False if nothing after it can be understood."""
-        if self.header is None:
-            number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
-            if number is None:
-                return False
-            if number != FORMAT or isinstance(number, bool):
-                line.fault("format", f"expected {FORMAT}; got {show_found(number)}, which this version cannot read")
-                return False
-            self.header = line if line.one_of("kind", KINDS) == line.data.get("kind") else None
-            return self.header is not None
-        if "block" in line.data:
-            self.table.add(line)
-        elif "event" in line.data:
-            event = READERS[line.one_of("event", READERS)](line, line.time("at"), self.table.get(line, "blocks"))
-            line.refuse_unknown_keys()
-            if event is not None:
-                self.events.append(event)
-        else:
-            line.fault("line", "expected a block or an event")
-        return True
-
-    def conversation(self) -> Conversation | None:
-        """The whole; None if no header was understood. The header's own faults are found here."""
-        head = self.header
-        if head is None:
-            return None
-        head.one_of("content", CONTENTS)
-        whole = Conversation(
-            head.text("name"),
-            tuple(self.events),
-            head.text("model", "") or None,
-            self._part(head, "tools"),
-            self._part(head, "system"),
-            head.text("source", ""),
-            head.text("licence", ""),
-            head.mapping("params", required=False),
-        )
-        head.refuse_unknown_keys()
-        return whole
-
-    def _part(self, head: JsonObject, name: str) -> Part:
-        blocks = self.table.get(head, name, required=False)
-        return Part(blocks) if blocks else NOTHING
+def _parse_head(head: JsonObject, table: BlockReader, events: tuple[ConversationState, ...]) -> Conversation:
+    """The conversation. The faults of the header, whose blocks follow it, are found here."""
+    head.one_of("content", CONTENTS)
+    name, model = head.text("name"), head.text("model", "") or None
+    tools, system = (table.get(head, part, required=False) for part in ("tools", "system"))
+    whole = Conversation(
+        name,
+        events,
+        model,
+        Part(tools) if tools else NOTHING,
+        Part(system) if system else NOTHING,
+        head.text("source", ""),
+        head.text("licence", ""),
+        head.mapping("params", required=False),
+    )
+    head.refuse_unknown_keys()
+    return whole
 
 
 def _parse_inquiry(line: JsonObject, at: float, blocks: tuple[Block, ...]) -> Inquiry | None:

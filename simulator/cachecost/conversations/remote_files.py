@@ -12,6 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from errno import EACCES, EIO, ENOENT, ETIMEDOUT
 from hashlib import blake2b
 from importlib import import_module
@@ -27,7 +28,6 @@ from cachecost.base.limits import UNPACKED
 
 ZSTD_MODULES = ("compression.zstd", "zstandard")
 """Python's own from 3.14; before, a package that nothing here depends on."""
-NO_ZSTD = "is packed with zstd: unpack it (zstd -d), or install zstandard"
 
 
 class PackedInput(RawIOBase):
@@ -38,7 +38,7 @@ class PackedInput(RawIOBase):
         self._errors: tuple[type[Exception], ...] = (EOFError, *errors)
         self._open: list[Any] = [path.open("rb")]
         self._open.append(module.open(self._open[0], "rb"))
-        self._count = ByteCount(path)
+        self._left = UNPACKED.value()
 
     def readable(self) -> bool:
         return True
@@ -55,7 +55,7 @@ class PackedInput(RawIOBase):
             data = self._open[-1].read(len(buffer))
         except self._errors as error:
             raise InputError([Fault(str(self._path), f"damaged {self._name}: {error}")]) from None
-        self._count.more(len(data))
+        self._left = _count_down(self._left, len(data), self._path)
         buffer[: len(data)] = data
         return len(data)
 
@@ -65,20 +65,15 @@ class PackedInput(RawIOBase):
         super().close()
 
 
-def open_gzip(path: Path) -> BufferedReader:
-    """A gzip file, open for reading."""
-    return BufferedReader(PackedInput(path, gzip, "gzip", (gzip.BadGzipFile, zlib.error)), BUFFER)
-
-
-def open_zstd(path: Path) -> BufferedReader:
-    """A zstd file, open for reading. Raises InputError where nothing can unpack it."""
-    for name in ZSTD_MODULES:
-        try:
-            module = import_module(name)
-        except ImportError:
-            continue
-        return BufferedReader(PackedInput(path, module, "zstd", (module.ZstdError,)), BUFFER)
-    raise InputError([Fault(str(path), NO_ZSTD)])
+def open_packed(path: Path, name: str) -> BufferedReader:
+    """A gzip or zstd file, open for reading. Raises InputError where nothing can unpack it."""
+    if name == "gzip":
+        return BufferedReader(PackedInput(path, gzip, name, (gzip.BadGzipFile, zlib.error)), BUFFER)
+    for module_name in ZSTD_MODULES:
+        with suppress(ImportError):
+            module = import_module(module_name)
+            return BufferedReader(PackedInput(path, module, name, (module.ZstdError,)), BUFFER)
+    raise InputError([Fault(str(path), "is packed with zstd: unpack it (zstd -d), or install zstandard")])
 
 
 class EndlessInput(FileIO):
@@ -86,26 +81,19 @@ class EndlessInput(FileIO):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._count = ByteCount(path)
+        self._path, self._left = path, UNPACKED.value()
 
     def readinto(self, buffer: Any) -> int | None:
         read = super().readinto(buffer)
-        self._count.more(read or 0)
+        self._left = _count_down(self._left, read or 0, self._path)
         return read
 
 
-class ByteCount:
-    """Counts the bytes read from a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._left = UNPACKED.value()
-
-    def more(self, size: int) -> None:
-        """Count `size` bytes more. Raises InputError beyond the limit."""
-        self._left -= size
-        if self._left < 0:
-            raise InputError([Fault(str(self._path), str(UNPACKED.error()))])
+def _count_down(left: int, size: int, path: Path) -> int:
+    """The bytes that may still be read. Raises InputError beyond the limit."""
+    if size > left:
+        raise InputError([Fault(str(path), str(UNPACKED.error()))])
+    return left - size
 
 
 MODULES = {
@@ -120,21 +108,14 @@ BUFFER = 1 << 16
 """Bytes that are unpacked at once."""
 PIECE = 4 << 20
 """Bytes of a request: large enough for few requests, small enough to look at the beginning of many files."""
-UNKNOWN_SIZE = -1
 SQLITE = b"SQLite format 3\0"
 ON_DISK = "can only be read from a disk"
-NO_DATABASE = f"is an SQLite database, which {ON_DISK}: download it"
-NO_FOLDER = "is a folder, which a web server does not list: name its files"
-NO_FILE = "no such file or folder"
-DENIED = "access denied, check the credentials"
 SECRETS = ((re.compile(r"(\w://)[^/\s@'\"]*@"), r"\1"), (re.compile(r"(\w://[^\s?'\"<>]*)\?[^\s'\"<>)]*"), r"\1"))
 
 
 def remote_path(url: str) -> RemotePath:
-    """The file or folder at `url`, which exists.
-
-    Raises NotInstalled where the package for its scheme is missing, InputError where nothing can be read there.
-    """
+    """The file or folder at `url`, which exists. Raises NotInstalled where the package for its scheme is missing,
+    InputError where nothing can be read there."""
     scheme, shown = url.partition("://")[0].lower(), without_secrets(url)
     if scheme not in MODULES:
         known = ", ".join(f"{name}://" for name in MODULES)
@@ -143,7 +124,7 @@ def remote_path(url: str) -> RemotePath:
     path = RemotePath(shown.replace("://", ":/", 1))
     path.url = url
     if scheme in WEB and urlsplit(url).path.endswith("/"):
-        raise InputError([Fault(shown, NO_FOLDER)])
+        raise InputError([Fault(shown, "is a folder, which a web server does not list: name its files")])
     try:
         path.stat()
     except OSError as error:
@@ -165,10 +146,8 @@ def without_secrets(url: str) -> str:
 
 
 class RemotePath(PosixPath):
-    """A file or folder at a URL. What is known of it is asked for once; then it is taken not to change.
-
-    Only what reading needs is there: the OSErrors of its methods have a `strerror` without secrets.
-    """
+    """A file or folder at a URL. What is known of it is asked for once; then it is taken not to change. Only what
+    reading needs is there: the OSErrors of its methods have a `strerror` without secrets."""
 
     url = ""
     """Where it is read; empty: at its name."""
@@ -193,7 +172,7 @@ class RemotePath(PosixPath):
         """Kind and size (−1: the server does not say), and an inode of its own. Raises OSError."""
         details = self._known()
         kind = S_IFDIR if details["type"] == "directory" else S_IFREG
-        size = UNKNOWN_SIZE if details.get("size") is None else details["size"]
+        size = -1 if details.get("size") is None else details["size"]
         inode = int.from_bytes(blake2b((self.url or str(self)).encode(), digest_size=8).digest())
         return os.stat_result((kind | 0o444, inode, 0, 1, 0, 0, size, 0, 0, 0))
 
@@ -211,7 +190,7 @@ class RemotePath(PosixPath):
         stream: BufferedReader[Any] = BufferedReader(RemoteStream(self), PIECE)
         if stream.peek(len(SQLITE)).startswith(SQLITE):
             stream.close()
-            raise InputError([Fault(str(self), NO_DATABASE)])
+            raise InputError([Fault(str(self), f"is an SQLite database, which {ON_DISK}: download it")])
         return stream
 
     def iterdir(self) -> Generator[RemotePath, None, None]:
@@ -302,9 +281,9 @@ def os_error(error: Exception) -> OSError:
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
     status = getattr(cause, "status", None)
     if isinstance(error, PermissionError) or status in (401, 403):
-        return PermissionError(EACCES, DENIED)
+        return PermissionError(EACCES, "access denied, check the credentials")
     if isinstance(error, FileNotFoundError) and (cause is error or status == 404):
-        return FileNotFoundError(ENOENT, NO_FILE)
+        return FileNotFoundError(ENOENT, "no such file or folder")
     if isinstance(error, TimeoutError):
         return TimeoutError(ETIMEDOUT, "timed out")
     if isinstance(error, FileNotFoundError) and hasattr(cause, "response"):

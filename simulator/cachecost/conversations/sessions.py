@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import merge
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,8 @@ class Turn:
 
 
 def read_conversations(path: Path, format_: str = "auto", warn: Warn = quiet) -> tuple[list[Conversation], list[Call]]:
-    """The conversations of a recording in any format, and the calls that they were found in, if it holds calls.
-
-    Raises InputError with every fault.
-    """
+    """The conversations of a recording in any format, and the calls that they were found in, if it holds calls. Raises
+    InputError with every fault."""
     name, _ = detect(path, format_)
     if name not in CALLS:
         return [CONVERSATIONS[name].read(path, warn)], []
@@ -77,9 +76,7 @@ def conversations_of(calls: Iterable[Call], warn: Warn = quiet) -> list[Conversa
         tree.add(call)
     for (noun, rest), times in sorted(tree.notes.items()):
         warn(f"{count_text(times, noun)}{rest}")
-    return [
-        _ConversationBuilder(main, asides, name).conversation() for name, (main, asides) in enumerate(tree.mains(), 1)
-    ]
+    return [_build_conversation(main, asides, number) for number, (main, asides) in enumerate(tree.mains(), 1)]
 
 
 class CallTree:
@@ -97,11 +94,9 @@ class CallTree:
         if call.has_failed or call.request.fault:
             self.notes["failed or refused call", ": not part of a conversation"] += 1
             return
-        if call.is_bill_only:
-            self.notes["call", " with only its bill in the log: not part of a conversation"] += 1
-            return
-        if call.why_unknown:
-            self.notes["call", f" skipped: {call.why_unknown}"] += 1
+        if call.is_bill_only or call.why_unknown:
+            is_bill = " with only its bill in the log: not part of a conversation"
+            self.notes["call", is_bill if call.is_bill_only else f" skipped: {call.why_unknown}"] += 1
             return
         turn = Turn(call, len(self.turns))
         place = call.workspace, call.host, call.session, call.is_batch, call.agent
@@ -178,70 +173,60 @@ def _root(turn: Turn) -> Turn:
     return turn
 
 
-class _ConversationBuilder:
-    """Builds the events of a main thread and its side calls."""
+def _build_conversation(main: list[Turn], asides: list[Turn], number: int) -> Conversation:
+    """The conversation of a main thread and its side calls."""
+    events, index, first = list[Event](), 0, main[0].call
+    for turn in merge(main, sorted(asides, key=_order_key), key=_order_key):
+        if index < len(main) and turn is main[index]:
+            following = main[index + 1] if index + 1 < len(main) else None
+            events += _turn_events(turn, main[index - 1] if index else None, following)
+            index += 1
+        else:
+            events.append(Aside(turn.call.start, turn.call.request, _reply(turn.call, turn.call.response)))
+    return Conversation(
+        f"{first.session} {first.agent}".strip() or f"conversation {number}",
+        tuple(events),
+        first.request.model,
+        first.request.tools,
+        first.request.system,
+        first.source,
+        params=first.request.params,
+        host=first.host,
+        workspace=first.workspace,
+        is_batch=first.is_batch,
+        root=first.request.thread.up_to(0),
+        session=first.session,
+        project=first.project,
+        agent=first.agent,
+    )
 
-    def __init__(self, main: list[Turn], asides: list[Turn], number: int) -> None:
-        self._main = main
-        self._asides = sorted(asides, key=_order_key)
-        self._number = number
-        self._events: list[Event] = []
 
-    def conversation(self) -> Conversation:
-        first = self._main[0].call
-        request = first.request
-        for index, turn in enumerate(self._main):
-            self._add_asides(before=turn)
-            self._add(turn, index)
-        self._add_asides(before=None)
-        return Conversation(
-            f"{first.session} {first.agent}".strip() or f"conversation {self._number}",
-            tuple(self._events),
-            request.model,
-            request.tools,
-            request.system,
-            first.source,
-            params=request.params,
-            host=first.host,
-            workspace=first.workspace,
-            is_batch=first.is_batch,
-            root=request.thread.up_to(0),
-            session=first.session,
-            project=first.project,
-            agent=first.agent,
-        )
-
-    def _add_asides(self, before: Turn | None) -> None:
-        while self._asides and (before is None or _order_key(self._asides[0]) < _order_key(before)):
-            call = self._asides.pop(0).call
-            self._events.append(Aside(call.start, call.request, _reply(call, call.response)))
-
-    def _add(self, turn: Turn, index: int) -> None:
-        call, at, earlier = turn.call, turn.call.start, self._main[index - 1] if index else None
-        if earlier and _request_settings(call) != _request_settings(earlier.call):
-            request = call.request
-            self._events.append(Switch(at, request.model, request.tools, request.system, request.params))
-        keep = earlier.thread.common(turn.thread).length if earlier else 0
-        goes_on = earlier is not None and turn.goes_on
-        new = _messages_after(turn.thread, keep)
-        if goes_on and new and new[0].role == "assistant":
-            keep, new = keep + 1, new[1:]
-        last = new.pop() if new and new[-1].role == "user" else None
-        if new or (earlier and not goes_on):
-            why = "start" if turn.before is None else "fork"
-            if earlier:
-                is_cut = keep == 0 or turn.thread.length < earlier.thread.length
-                why = "insertion" if goes_on else "compaction" if is_cut else "edit"
-            self._events.append(ThreadRewrite(at, keep, tuple(new), why))
-        if last is not None:
-            has_results = any(block.kind == "tool_result" for block in last.blocks)
-            self._events.append((Results if has_results else Human)(at, last.blocks))
-        answer = call.response
-        following = self._main[index + 1] if index + 1 < len(self._main) else None
-        if following is not None and following.goes_on:  # as it is sent: what the client made of it goes on
-            sent = _messages_after(following.thread, turn.thread.length)
-            answer = sent[0].blocks if sent and sent[0].role == "assistant" else ()
-        self._events.append(_reply(call, answer))
+def _turn_events(turn: Turn, earlier: Turn | None, following: Turn | None) -> Iterator[Event]:
+    """The events of a call of the main thread, between those before and after it there."""
+    call, at = turn.call, turn.call.start
+    if earlier and _request_settings(call) != _request_settings(earlier.call):
+        request = call.request
+        yield Switch(at, request.model, request.tools, request.system, request.params)
+    keep = earlier.thread.common(turn.thread).length if earlier else 0
+    goes_on = earlier is not None and turn.goes_on
+    new = _messages_after(turn.thread, keep)
+    if goes_on and new and new[0].role == "assistant":
+        keep, new = keep + 1, new[1:]
+    last = new.pop() if new and new[-1].role == "user" else None
+    if new or (earlier and not goes_on):
+        why = "start" if turn.before is None else "fork"
+        if earlier:
+            is_cut = keep == 0 or turn.thread.length < earlier.thread.length
+            why = "insertion" if goes_on else "compaction" if is_cut else "edit"
+        yield ThreadRewrite(at, keep, tuple(new), why)
+    if last is not None:
+        has_results = any(block.kind == "tool_result" for block in last.blocks)
+        yield (Results if has_results else Human)(at, last.blocks)
+    answer = call.response
+    if following is not None and following.goes_on:  # as it is sent: what the client made of it goes on
+        sent = _messages_after(following.thread, turn.thread.length)
+        answer = sent[0].blocks if sent and sent[0].role == "assistant" else ()
+    yield _reply(call, answer)
 
 
 def _order_key(turn: Turn) -> tuple[float, int]:
@@ -253,13 +238,11 @@ def _reply(call: Call, blocks: tuple[Block, ...]) -> Reply:
 
 
 def _request_settings(call: Call) -> tuple[str, bytes, bytes, Mapping[str, Any]]:
-    """How a call is sent: everything but messages and breakpoints."""
     request = call.request
     return request.model, request.tools.digest, request.system.digest, request.params
 
 
 def _messages_after(thread: Thread, length: int) -> list[Message]:
-    """The messages of a thread after the first `length`."""
     found = []
     for node in thread.back():
         if node.length <= length:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from math import inf
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -158,11 +158,8 @@ def is_whole(start: float) -> bool:
 
 
 def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
-    """Calls in time order; those with equal stamps that go on from each other start one after another.
-
-    Calls without a stamp stay as they are. A call is held back while others with its stamp may come before its first
-    token.
-    """
+    """Calls in time order; those with equal stamps that go on from each other start one after another. Calls without a
+    stamp stay as they are. A call is held back while others with its stamp may come before its first token."""
     stamp, held = _Stamp(NEXT_EXACT_S), list[Call]()
     for call in calls:
         if held and call.start != stamp.start:
@@ -178,10 +175,8 @@ def separate_equal(calls: Iterable[Call]) -> Iterator[Call]:
 
 
 def read_rounded(calls: Iterable[Call]) -> Iterator[Call]:
-    """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded.
-
-    Calls without a stamp stay as they are. A call is held back while later ones may start before its first token.
-    """
+    """Calls in time order whose stamps are all of whole seconds, each with how far it is rounded. Calls without a stamp
+    stay as they are. A call is held back while later ones may start before its first token."""
     stamp, held = _Stamp(NEXT_S, ROUNDED_S - NEXT_S), list[Call]()
     for call in calls:
         placed = call if call.timestamp is None else replace(stamp.place(call), rounding_s=ROUNDED_S)
@@ -233,7 +228,6 @@ def _nearest(call: Call, starts: dict[Thread, float]) -> float | None:
 
 
 def _ready_by(call: Call, moment: float) -> Call:
-    """The call, with what it writes readable at that moment."""
     needed = call.first_token_s - max(0.0, moment - call.start)
     return replace(call, rounding_s=needed) if needed > call.rounding_s else call
 
@@ -283,14 +277,12 @@ Kind = TypeVar("Kind")
 
 
 def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | None) -> Iterator[Call]:
-    """The calls of a file in time order; if the file has another order, each call has its `number` in the file.
-
-    The same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises.
-    """
-    order = _TimeOrder(path, times) if times is not None and path.is_file() else None
-    if order is not None and order.is_rising:
+    """The calls of a file in time order; if the file has another order, each call has its `number` in the file. The
+    same time on all calls is dropped, with a warning. Raises what iterating over `calls` raises."""
+    is_rising, all_whole = _order_of(path, times) if times is not None and path.is_file() else (False, False)
+    if is_rising:
         found = _check_rising(calls, path)
-        yield from read_rounded(found) if order.is_whole else separate_equal(found)
+        yield from read_rounded(found) if all_whole else separate_equal(found)
         return
     read = list(calls)
     if len(read) > 1 and all(call.timestamp is not None and call.start == read[0].start for call in read):
@@ -306,7 +298,6 @@ def order_by_time(calls: Iterable[Call], path: Path, warn: Warn, times: Times | 
 
 
 def _by_start(found: list[Call]) -> list[Call]:
-    """The calls by their start; if that is another order than theirs, each has its `number` in the file."""
     if all(one.start <= other.start for one, other in pairwise(found)):
         return found
     numbered = [replace(call, number=call.number or number) for number, call in enumerate(found, 1)]
@@ -321,8 +312,7 @@ def in_file_order(made: Iterable[tuple[int, Kind]]) -> Iterator[Kind]:
             waiting.append((number, one))
         else:
             yield one
-    for _, one in sorted(waiting, key=lambda pair: pair[0]):
-        yield one
+    yield from (one for _, one in sorted(waiting, key=itemgetter(0)))
 
 
 def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
@@ -335,22 +325,17 @@ def _check_rising(calls: Iterable[Call], path: Path) -> Iterator[Call]:
         yield call
 
 
-class _TimeOrder:
-    """What a pass over the times of a file tells. `is_rising`: no call starts before the one before it, and not all
-    start at once; `is_whole`: all start at whole seconds."""
-
-    def __init__(self, path: Path, times: Times) -> None:
-        self.is_rising, self.is_whole = False, True
-        first: float | None = None
-        last: float | None = None
-        token = WATCH.set(lambda size: None)
-        try:
-            for start in times(path):
-                self.is_whole = self.is_whole and is_whole(start)
-                if last is not None and start < last:
-                    return
-                first = start if first is None else first
-                last = start
-        finally:
-            WATCH.reset(token)
-        self.is_rising = first != last
+def _order_of(path: Path, times: Times) -> tuple[bool, bool]:
+    """(whether no call of a file starts before the one before it, and not all at once; whether all start at whole
+    seconds), from one pass over its times."""
+    all_whole, first, last = True, None, -inf
+    token = WATCH.set(lambda size: None)
+    try:
+        for start in times(path):
+            if start < last:
+                return False, all_whole
+            all_whole = all_whole and is_whole(start)
+            first, last = start if first is None else first, start
+    finally:
+        WATCH.reset(token)
+    return first is not None and first != last, all_whole

@@ -73,33 +73,35 @@ DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details
 """Those of Chat Completions, of Responses, and of the Realtime API."""
 
 
+def _names(text: str) -> Names:
+    return tuple(text.split())
+
+
 def _in_details(*names: str) -> Names:
     return tuple(f"{details}/{name}" for name in names for details in DETAILS)
 
 
 OPENAI = UsageShape(
-    input=("prompt_tokens", "input_tokens"),
-    output=("completion_tokens", "output_tokens"),
+    input=_names("prompt_tokens input_tokens"),
+    output=_names("completion_tokens output_tokens"),
     read=(
         "cache_read_input_tokens",
         *_in_details("cached_tokens"),
-        *("prompt_cache_hit_tokens", "cached_tokens", "cached_input_tokens", "cached_prompt_text_tokens"),
+        *_names("prompt_cache_hit_tokens cached_tokens cached_input_tokens cached_prompt_text_tokens"),
     ),
     write=(
         "cache_creation_input_tokens",
         *_in_details("cache_creation_tokens", "cache_write_tokens"),
-        "cache_write_tokens",
-        "cache_write_input_tokens",
+        *_names("cache_write_tokens cache_write_input_tokens"),
     ),
     five=(*_in_details(f"cache_creation_token_details/{M5}"), f"cache_creation/{M5}"),
     hour=(
         *_in_details(f"cache_creation_token_details/{H1}", "cache_write_tokens_details/ttl_12h_tokens"),
         f"cache_creation/{H1}",
     ),
-    total=("total_tokens",),
-    more_output=(
-        *(f"{details}/reasoning_tokens" for details in ("completion_tokens_details", "output_tokens_details")),
-        "reasoning_tokens",
+    total=_names("total_tokens"),
+    more_output=_names(
+        "completion_tokens_details/reasoning_tokens output_tokens_details/reasoning_tokens reasoning_tokens"
     ),
     total_decides=True,
 )
@@ -107,106 +109,97 @@ SHAPES: dict[str, UsageShape] = {
     "openai": OPENAI,
     "litellm": OPENAI,
     "langchain": UsageShape(
-        input=("input_tokens",),
-        output=("output_tokens",),
+        input=_names("input_tokens"),
+        output=_names("output_tokens"),
         read=tuple(f"input_token_details/{tier}cache_read" for tier in ("", "priority_", "flex_")),
-        write=("input_token_details/cache_creation",),
-        five=(f"input_token_details/{M5}",),
-        hour=(f"input_token_details/{H1}",),
+        write=_names("input_token_details/cache_creation"),
+        five=_names(f"input_token_details/{M5}"),
+        hour=_names(f"input_token_details/{H1}"),
     ),
     "gemini": UsageShape(
-        input=("promptTokenCount", "prompt_token_count"),
-        output=("candidatesTokenCount", "candidates_token_count", "responseTokenCount", "response_token_count"),
-        read=("cachedContentTokenCount", "cached_content_token_count"),
-        more_input=("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+        input=_names("promptTokenCount prompt_token_count"),
+        output=_names("candidatesTokenCount candidates_token_count responseTokenCount response_token_count"),
+        read=_names("cachedContentTokenCount cached_content_token_count"),
+        more_input=_names("toolUsePromptTokenCount tool_use_prompt_token_count"),
+        more_output=_names("thoughtsTokenCount thoughts_token_count"),
     ),
     "gemini-cli": UsageShape(
-        input=("input",),
-        output=("output",),
-        read=("cached",),
-        more_input=("tool",),
-        more_output=("thoughts",),
+        input=("input",), output=("output",), read=("cached",), more_input=("tool",), more_output=("thoughts",)
     ),
     "qwen-code": UsageShape(
-        input=("promptTokenCount", "input_token_count"),
-        output=("candidatesTokenCount", "output_token_count"),
-        read=("cachedContentTokenCount", "cached_content_token_count"),
-        total=("totalTokenCount", "total_token_count"),
-        more_output=("thoughtsTokenCount", "thoughts_token_count"),
+        input=_names("promptTokenCount input_token_count"),
+        output=_names("candidatesTokenCount output_token_count"),
+        read=_names("cachedContentTokenCount cached_content_token_count"),
+        total=_names("totalTokenCount total_token_count"),
+        more_output=_names("thoughtsTokenCount thoughts_token_count"),
         doubtful=True,
     ),
     "bedrock": UsageShape(
-        input=("inputTokens", "inputTokenCount"),
-        output=("outputTokens", "outputTokenCount"),
-        read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
-        write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
-        hour=("cacheDetails/1h",),
+        input=_names("inputTokens inputTokenCount"),
+        output=_names("outputTokens outputTokenCount"),
+        read=_names("cacheReadInputTokens cacheReadInputTokenCount"),
+        write=_names("cacheWriteInputTokens cacheWriteInputTokenCount"),
+        hour=_names("cacheDetails/1h"),
         includes=False,
     ),
     "ai-sdk": UsageShape(
-        input=("inputTokens",),
-        output=("outputTokens",),
-        read=("inputTokenDetails/cacheReadTokens", "cachedInputTokens"),
-        write=("inputTokenDetails/cacheWriteTokens",),
-        total=("totalTokens",),
+        input=_names("inputTokens"),
+        output=_names("outputTokens"),
+        read=_names("inputTokenDetails/cacheReadTokens cachedInputTokens"),
+        write=_names("inputTokenDetails/cacheWriteTokens"),
+        total=_names("totalTokens"),
         doubtful=True,
     ),
     "claude-code": UsageShape(
-        input=("input_tokens",),
-        output=("output_tokens",),
-        read=("cache_read_tokens",),
-        write=("cache_creation_tokens",),
+        input=_names("input_tokens"),
+        output=_names("output_tokens"),
+        read=_names("cache_read_tokens"),
+        write=_names("cache_creation_tokens"),
         includes=False,
     ),
     "langfuse": UsageShape(
-        input=("input", "input_tokens", "prompt_tokens"),
-        output=("output", "output_tokens", "completion_tokens"),
-        read=(
-            *("cache_read_input_tokens", "input_cache_read", "input_cached_tokens", "input_cache_read_tokens"),
-            *("cached_content_token_count", "input_flex_cache_read", "input_priority_cache_read", "cached_tokens"),
-            *("cache_read.input_tokens", "cache_read_tokens", "cached_modality_"),
+        input=_names("input input_tokens prompt_tokens"),
+        output=_names("output output_tokens completion_tokens"),
+        read=_names(
+            "cache_read_input_tokens input_cache_read input_cached_tokens input_cache_read_tokens"
+            " cached_content_token_count input_flex_cache_read input_priority_cache_read cached_tokens"
+            " cache_read.input_tokens cache_read_tokens cached_modality_"
         ),
-        write=(
-            *(
-                "cache_creation_input_tokens",
-                "input_cache_creation",
-                "input_cache_creation_tokens",
-                "input_cache_write",
-            ),
-            *("input_cache_write_tokens", "cache_creation.input_tokens", "cache_write_tokens", "cache_creation_tokens"),
+        write=_names(
+            "cache_creation_input_tokens input_cache_creation input_cache_creation_tokens input_cache_write"
+            " input_cache_write_tokens cache_creation.input_tokens cache_write_tokens cache_creation_tokens"
         ),
-        five=("input_cache_creation_5m", f"input_{M5}", f"cache_creation_{M5}"),
-        hour=("input_cache_creation_1h", f"input_{H1}", f"cache_creation_{H1}"),
-        total=("total", "total_tokens"),
-        more_input=("input_",),
-        more_output=("output_",),
+        five=_names(f"input_cache_creation_5m input_{M5} cache_creation_{M5}"),
+        hour=_names(f"input_cache_creation_1h input_{H1} cache_creation_{H1}"),
+        total=_names("total total_tokens"),
+        more_input=_names("input_"),
+        more_output=_names("output_"),
         includes=False,
         doubtful=True,
     ),
     "otel": UsageShape(
-        input=(
-            *("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt"),
-            *("ai.usage.inputTokens", "ai.usage.promptTokens"),
+        input=_names(
+            "gen_ai.usage.input_tokens gen_ai.usage.prompt_tokens llm.token_count.prompt"
+            " ai.usage.inputTokens ai.usage.promptTokens"
         ),
-        output=(
-            *("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion"),
-            *("ai.usage.outputTokens", "ai.usage.completionTokens"),
+        output=_names(
+            "gen_ai.usage.output_tokens gen_ai.usage.completion_tokens llm.token_count.completion"
+            " ai.usage.outputTokens ai.usage.completionTokens"
         ),
-        read=(
-            *("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
-            *("gen_ai.usage.details.cache_read_input_tokens", "gen_ai.usage.cache_read_tokens"),
-            *("gen_ai.usage.input_tokens.cached", "llm.token_count.prompt_details.cache_read"),
-            *("ai.usage.inputTokenDetails.cacheReadTokens", "ai.usage.cachedInputTokens"),
+        read=_names(
+            "gen_ai.usage.cache_read.input_tokens gen_ai.usage.cache_read_input_tokens"
+            " gen_ai.usage.details.cache_read_input_tokens gen_ai.usage.cache_read_tokens"
+            " gen_ai.usage.input_tokens.cached llm.token_count.prompt_details.cache_read"
+            " ai.usage.inputTokenDetails.cacheReadTokens ai.usage.cachedInputTokens"
         ),
-        write=(
-            *("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
-            *("gen_ai.usage.details.cache_creation_input_tokens", "gen_ai.usage.cache_write_tokens"),
-            *("gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_write_input_tokens"),
-            *("gen_ai.usage.input_tokens.cache_write", "llm.token_count.prompt_details.cache_write"),
-            "ai.usage.inputTokenDetails.cacheWriteTokens",
+        write=_names(
+            "gen_ai.usage.cache_creation.input_tokens gen_ai.usage.cache_creation_input_tokens"
+            " gen_ai.usage.details.cache_creation_input_tokens gen_ai.usage.cache_write_tokens"
+            " gen_ai.usage.cache_write.input_tokens gen_ai.usage.cache_write_input_tokens"
+            " gen_ai.usage.input_tokens.cache_write llm.token_count.prompt_details.cache_write"
+            " ai.usage.inputTokenDetails.cacheWriteTokens"
         ),
-        total=("gen_ai.usage.total_tokens", "llm.usage.total_tokens", "llm.token_count.total", "ai.usage.totalTokens"),
+        total=_names("gen_ai.usage.total_tokens llm.usage.total_tokens llm.token_count.total ai.usage.totalTokens"),
         doubtful=True,
     ),
 }
@@ -326,8 +319,6 @@ def _normalize(reported: dict[str, Any], name: str, path: str) -> dict[str, Any]
 
 
 class _UsageCounts:
-    """The numbers of a usage in one shape."""
-
     def __init__(self, raw: Mapping[str, Any], shape: UsageShape, path: str) -> None:
         self.raw, self.shape, self.path = raw, shape, path
         self.input, self.output = self._first(shape.input), self._first(shape.output)
@@ -374,7 +365,6 @@ class _UsageCounts:
         return self.input + self.more_input + beside + self.output + (self.more_output if apart else 0)
 
     def _first(self, names: Names) -> int:
-        """The first number under one of the names that is not 0."""
         return next((found for name in names if (found := _number(self.raw, name, self.path))), 0)
 
 

@@ -12,8 +12,9 @@ from decimal import Decimal
 from math import fsum
 from typing import TypeVar
 
+import msgspec
+
 from cachecost.account.causes import Cause
-from cachecost.base.structs import value
 from cachecost.ledger.rows import CallRow, LayerTokens, WarmReads
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.render import PrefixSizes, Prompt
@@ -106,8 +107,7 @@ class Explanation:
 Value = TypeVar("Value", covariant=True)
 
 
-@value
-class Spans:
+class Spans(msgspec.Struct, frozen=True):
     """Where a pass's prompt divides, in tokens from its start: the spans of rule 15, and the ends of the layers."""
 
     read: int

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from itertools import takewhile
@@ -14,9 +14,11 @@ from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
-from cachecost.base.structs import value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.ledger.rows import CallRow as CallRow
 from cachecost.ledger.rows import CallSize, LessInput, less_input, sizes_by_call
@@ -83,16 +85,14 @@ class Assumption:
     break_evens: tuple[BreakEven, ...] = ()
 
 
-@value
-class BreakpointAt:
+class BreakpointAt(msgspec.Struct, frozen=True):
     """A breakpoint that reached the minimum: the tokens up to it, and its TTL."""
 
     tokens: int
     ttl: str
 
 
-@value
-class CallTimeline:
+class CallTimeline(msgspec.Struct, frozen=True):
     """One call of a prompt timeline. `fresh` counts the blocks that were not read, by kind, in prompt order.
 
     `is_human`: its last message is a human message and not only tool results (rule 3).

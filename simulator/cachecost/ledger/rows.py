@@ -12,8 +12,10 @@ from decimal import Decimal
 from operator import add
 from typing import Literal, NamedTuple
 
+import msgspec
+from msgspec.structs import astuple
+
 from cachecost.base.formatting import count_text
-from cachecost.base.structs import astuple, value
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import COST_CLASSES as COST_CLASSES
 from cachecost.providers.usage import TOKEN_CLASSES as TOKEN_CLASSES
@@ -27,8 +29,7 @@ NOT_EVALUATED = "not_evaluated"
 """That of a call whose model, rule or price is not known."""
 
 
-@value
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """Dollars of a call, by class. Exact: nothing is rounded before printing."""
 
     read: Decimal = ZERO
@@ -50,8 +51,7 @@ class Cost:
         return {name: getattr(self, name) for name in COST_CLASSES}
 
 
-@value
-class LayerTokens:
+class LayerTokens(msgspec.Struct, frozen=True):
     """Input tokens of one layer in one call, by token class."""
 
     read: int = 0
@@ -63,8 +63,7 @@ class LayerTokens:
         return LayerTokens(*map(add, astuple(self), astuple(other)))
 
 
-@value
-class CallRow:
+class CallRow(msgspec.Struct, frozen=True):
     """One call of a replay. `error` says why it has no usage (then usage and cost are zero, cause is None).
 
     `error_type` is REFUSED or NOT_EVALUATED.

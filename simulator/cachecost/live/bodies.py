@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from cachecost.conversations.readers.apis.streams import join_message
+from cachecost.conversations.readers.apis.formats import join_message
 
 COMPRESSIONS = ("gzip", "x-gzip", "deflate")
 

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from cachecost.base.digests import blake2b
-from cachecost.base.structs import identity_struct
 
 DIGEST_BYTES = 16
 MOST_BEGUN = 256
@@ -45,8 +44,7 @@ class Layer(StrEnum):
     MESSAGES = "messages"
 
 
-@identity_struct
-class Block:
+class Block(msgspec.Struct, frozen=True, eq=False):
     """One block of a prompt, without its breakpoint.
 
     `digest` is the identity: role, key order and all content but `cache_control`.
@@ -135,8 +133,7 @@ def given_block(kind: str, role: str, name: str, tokens: int, content: Mapping[s
     return Block(kind, role, digest, tokens * 4, content=content, tokens=tokens)
 
 
-@identity_struct
-class Message:
+class Message(msgspec.Struct, frozen=True, eq=False):
     """One message as sent: a role and its blocks, without breakpoints."""
 
     role: str

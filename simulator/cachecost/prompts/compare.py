@@ -13,7 +13,8 @@ from itertools import groupby
 from json import dumps
 from typing import Any, Literal
 
-from cachecost.base.structs import value
+import msgspec
+
 from cachecost.prompts.blocks import Block, Layer, Prefix
 
 ALIKE = 0.6
@@ -148,8 +149,7 @@ def value_text(content: Any) -> str:
     return content if isinstance(content, str) else dumps(content, ensure_ascii=False)
 
 
-@value
-class ChangedText:
+class ChangedText(msgspec.Struct, frozen=True):
     """Where two texts first differ: at the character `at`, from 0. `path` is that of the text in its block."""
 
     path: str

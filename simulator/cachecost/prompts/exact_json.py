@@ -16,7 +16,6 @@ import msgspec
 
 from cachecost.base.digests import StoredBytes, keep_bytes, read_bytes
 from cachecost.base.limits import OutOfLimits, check_depth, json_value
-from cachecost.base.structs import identity_struct
 from cachecost.prompts.blocks import Block, compact, digest_of, encode_simple
 from cachecost.prompts.request import BREAKPOINT, BareWord, NotAMessage, Write, block_of
 
@@ -99,12 +98,11 @@ PACKED = (bytes, StoredBytes)
 _decode = msgspec.json.Decoder().decode
 
 
-@identity_struct
-class PackedBlock(Block):
+class PackedBlock(Block, frozen=True):
     """A block as `block_of` makes it of its content, which it keeps as compact JSON (`keep_bytes`): objects take more
     memory.
 
-    `dataclasses.replace` asks for the content, so that what it makes is known to be something else (`packed_content`).
+    A copy with other fields is given the content, parsed, so that it is known to be something else (`packed_content`).
     """
 
     @property  # type: ignore[misc]

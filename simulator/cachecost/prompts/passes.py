@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, is_server_result
 from cachecost.prompts.render import Prompt, Renderer, TokenCounter
 from cachecost.prompts.request import BREAKPOINT, TTL, Breakpoint, Request, SentBreakpoints, sent_breakpoints
@@ -107,8 +109,7 @@ def pass_times(start: float, first_token_s: float, passes: int) -> list[tuple[fl
     return [(start, first_token_s), *later]
 
 
-@value
-class PreparedRequest:
+class PreparedRequest(msgspec.Struct, frozen=True):
     """A request as its host receives it, and the breakpoints that the host sees."""
 
     told: HostRequest

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, Protocol
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
 from cachecost.prompts.output_format import (
     effort_asked,
@@ -67,8 +69,7 @@ class CannotCount(CannotEvaluate):
     """A block that has neither content nor the counts this counter needs. The text says what to do."""
 
 
-@value
-class Hidden:
+class Hidden(msgspec.Struct, frozen=True):
     """Hidden prompt tokens by place (rule 4), in tokens.
 
     `tools`, `system`, `messages` come at the start of that layer; `turn` before the first block
@@ -244,16 +245,14 @@ MOST_SETTINGS = 4096
 """Settings of requests that are kept."""
 
 
-@value
-class BreakpointPrefix:
+class BreakpointPrefix(msgspec.Struct, frozen=True):
     """A rendered breakpoint: the prefix that it ends, and its TTL."""
 
     prefix: Prefix
     ttl: TTL
 
 
-@value
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True):
     """What the cache sees of a call. Tokens are whole tokens of the model.
 
     `breakpoints` are in prompt order; `tools_tokens` and `system_tokens` are the lengths of the prompt
@@ -275,8 +274,7 @@ class Prompt:
     counter: TokenCounter | None = None
 
 
-@value
-class _RenderedHead:
+class _RenderedHead(msgspec.Struct, frozen=True):
     tools: tuple[Prefix, ...]
     system: tuple[Prefix, ...]
     tools_end: Prefix

@@ -7,13 +7,12 @@ the API rejects, in its words (rule 6), checked on the request as sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, cast
 
 import msgspec
 
 from cachecost.base.errors import nearest
-from cachecost.base.structs import identity_struct, value
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread, compact, digest_of
 from cachecost.providers.rules import ModelRules
 
@@ -21,8 +20,7 @@ TTL = Literal["5m", "1h"]
 LAYERS = tuple(Layer)
 
 
-@value
-class Breakpoint:
+class Breakpoint(msgspec.Struct, frozen=True):
     """A `cache_control` on a block: the `index`-th of its part, or of the message `node` ends with."""
 
     layer: Layer
@@ -42,8 +40,7 @@ class Breakpoint:
         return LAYERS.index(layer), length, index
 
 
-@value
-class MessageThread:
+class MessageThread(msgspec.Struct, frozen=True):
     """The thread that a request belongs to (beta message-threads-2026-08-12).
 
     `id` is that of the thread ("": unknown), `breakpoints` how many the client sent in this request, `idle_s` the
@@ -56,8 +53,7 @@ class MessageThread:
     idle_s: float = 0.0
 
 
-@identity_struct
-class Request:
+class Request(msgspec.Struct, frozen=True, eq=False):
     """A Messages API request: shared content plus its own parameters.
 
     `params` holds every other body field as sent (tool_choice, thinking, output_config, speed,
@@ -138,8 +134,7 @@ THREAD_BREAKPOINTS = (
 )
 
 
-@value
-class SentBreakpoints:
+class SentBreakpoints(msgspec.Struct, frozen=True):
     """The breakpoints of a request with the automatic one resolved; `fault` is why that fails.
 
     `breakpoints` are those that the cache uses, in prompt order; `idle` ones only count for rejections (rule 6).
@@ -423,8 +418,7 @@ def show_found(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "…'"
 
 
-@value
-class ParsedMessage:
+class ParsedMessage(msgspec.Struct, frozen=True):
     """A parsed message with its breakpoints and errors.
 
     `breakpoints` are (block index, TTL); `faults` the API's rejections, with `{n}` for the message number.
@@ -510,6 +504,7 @@ def bringing(block: Block, content: Mapping[str, Any], deferred: Mapping[str, Bl
         return block
     return replace(
         block,
+        content=block.content,
         digest=digest_of(block.role, block.kind, b"".join([block.digest, *(tool.digest for tool in brought)])),
         size=block.size + sum(tool.size for tool in brought),
         brought=tuple(tool.content for tool in brought if tool.content is not None),

@@ -20,7 +20,9 @@ from functools import lru_cache
 from itertools import islice
 from operator import attrgetter
 
-from cachecost.base.structs import replace, value
+import msgspec
+
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer, Part, Thread
 from cachecost.prompts.request import (
     TTL,
@@ -40,8 +42,7 @@ MOST_PARTS = 256
 """System prompts without their instructions that are kept."""
 
 
-@value
-class HostRequest:
+class HostRequest(msgspec.Struct, frozen=True):
     """A request as a host receives it. `looks_at` are the only places where it looks for an entry; None: rule 9.
     `uncached` are blocks that are no part of the prefix."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError, nearest
+from cachecost.base.structs import replace
 
 TABLE = Path(__file__).with_name("rules") / "assumptions.toml"
 TRUTHS = {"true": True, "false": False}

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate, nearest, nearest_name
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.providers.usage import TOKEN_CLASSES
 
 FILE = Path(__file__).with_name("hosts.toml")
@@ -170,8 +170,7 @@ def _plain(provider: str) -> str:
 ANY_ENDPOINT = "*"
 
 
-@value
-class Naming:
+class Naming(msgspec.Struct, frozen=True):
     """The ids of a host. `pattern` has the groups `model` and, where ids have them, `endpoint` and `version`.
 
     `endpoints` maps an endpoint ("us", "global"; "*" for any other) to the price modifiers it implies;
@@ -213,8 +212,7 @@ CONFIDENCES = ("documented", "measured", "assumed", "unknown")
 """Confidence of a row: documented by the provider, measured, assumed by analogy, or a guess."""
 
 
-@value
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """The source of a row: title, the day it was read, and its confidence (one of CONFIDENCES)."""
 
     title: str
@@ -222,8 +220,7 @@ class Source:
     confidence: str
 
 
-@value
-class DatedRow:
+class DatedRow(msgspec.Struct, frozen=True):
     """One value of a rule: holds from `start` until the day before `end` (None: until a later row)."""
 
     value: Any
@@ -236,8 +233,7 @@ class DatedRow:
         return self.start <= day and (self.end is None or day < self.end)
 
 
-@value
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A rule's meaning, its unit ("" for none), and the rows that hold for all models."""
 
     name: str
@@ -246,8 +242,7 @@ class Rule:
     rows: tuple[DatedRow, ...]
 
 
-@value
-class Model:
+class Model(msgspec.Struct, frozen=True):
     """A model of a host: its ids, dates, and the rows of its own or its generation.
 
     `name` is its name in the rule file; `id` includes the endpoint where that is not the host's default.
@@ -280,8 +275,7 @@ class Model:
         return (self.name, self.id) if self.is_other_way else (self.name,)
 
 
-@value
-class AliasRow:
+class AliasRow(msgspec.Struct, frozen=True):
     """What an alias means from `start` on, until the day before `end` (None: until a later row of it)."""
 
     model: str
@@ -290,16 +284,14 @@ class AliasRow:
     source: Source
 
 
-@value
-class AssumptionRows:
+class AssumptionRows(msgspec.Struct, frozen=True):
     """Rows that hold under an assumption, for models whose id matches one of `models` (`*` matches any text)."""
 
     rows: Mapping[str, tuple[DatedRow, ...]]
     models: tuple[str, ...] = ("*",)
 
 
-@value
-class RefutedRow:
+class RefutedRow(msgspec.Struct, frozen=True):
     """A published value that recordings of the same days contradict: shown, never used."""
 
     rule: str
@@ -318,8 +310,7 @@ NO_ALIASES: Mapping[str, tuple[AliasRow, ...]] = {}
 NO_READINGS: Mapping[tuple[str, str], AssumptionRows] = {}
 
 
-@value
-class ParsedRules:
+class ParsedRules(msgspec.Struct, frozen=True):
     """The parsed content of a rule file."""
 
     rules: Mapping[str, Rule]
@@ -354,10 +345,7 @@ class _File:
             self._sources[key] = Source(source["title"], source["date"], confidence)
         self._rule_tables: Mapping[str, Any] = data.get("rules", {})
         self._rules = dict(base.rules)
-        for (
-            name,
-            stated,
-        ) in self._rule_tables.items():  # the meaning, unit and rows for all models may come from the base
+        for name, stated in self._rule_tables.items():  # meaning, unit and rows for all models may be those of the base
             known = base.rules.get(name)
             meaning = stated["meaning"] if known is None else stated.get("meaning", known.meaning)
             unit = stated.get("unit", known.unit if known else "")
@@ -365,7 +353,16 @@ class _File:
             self._rules[name] = Rule(name, meaning, unit, rows)
 
     def parsed(self) -> ParsedRules:
-        data, sources, models = self._data, self._sources, self._models()
+        data, sources, base = self._data, self._sources, self._base.models
+        lacks = frozenset(data["data"].get("lacks", ()))
+        if unknown := lacks - set(base):
+            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
+        own = {entry["id"]: entry for entry in data.get("model", [])}
+        models = {
+            name: self._over(model, own.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
+        }
+        models |= {name: self._new(entry) for name, entry in own.items()}
+        models = dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
         ways = {name: self._stated(f"way {name}", stated, None) for name, stated in data.get("ways", {}).items()}
         readings: dict[tuple[str, str], AssumptionRows] = {}
         for entry in data.get("assumption", []):
@@ -384,18 +381,6 @@ class _File:
             meant = AliasRow(entry["model"], entry["from"], entry.get("to"), sources[entry["source"]])
             aliases[entry["name"]] = (*aliases.get(entry["name"], ()), meant)
         return ParsedRules(self._rules, models, tuple(refuted), self._naming, ways, readings, aliases)
-
-    def _models(self) -> dict[str, Model]:
-        """The models of this file over those of its base, newest first, without those that this host does not serve."""
-        base, lacks = self._base.models, frozenset(self._data["data"].get("lacks", ()))
-        if unknown := lacks - set(base):
-            raise ValueError(f"lacks: its base has no {', '.join(sorted(unknown))}")
-        stated = {entry["id"]: entry for entry in self._data.get("model", [])}
-        models = {
-            name: self._over(model, stated.pop(name, {"id": name})) for name, model in base.items() if name not in lacks
-        }
-        models |= {name: self._new(entry) for name, entry in stated.items()}
-        return dict(sorted(models.items(), key=lambda item: item[1].released, reverse=True))
 
     def _new(self, entry: Mapping[str, Any]) -> Model:
         """A model of this file: its own rows win over those of its family, these over its generation's."""
@@ -493,8 +478,7 @@ ANY = "*"
 """Stands for any text in the id of a model that its user names."""
 
 
-@value
-class Catalogue:
+class Catalogue(msgspec.Struct, frozen=True):
     """One host's rule file. `data_date` is that of the shipped data.
 
     `base` is the host whose rows are inherited where this file has none. `ways` are the rows of an endpoint, `readings`

@@ -181,24 +181,19 @@ def rule_rows(host: str | None = None) -> Iterator[RuleRow]:
         for rule, model, rows in _histories(book):
             as_on = book.base if id(rows) in inherited else None
             yield from (_rule_row(book, rule, model, row, as_on=as_on) for row in rows)
-        yield from _special_rows(book)
+        at_ways = [("*", way, rules) for way, rules in book.ways.items()]
+        at_ways += [(model.id, way, rules) for model in book.models.values() for way, rules in model.own_ways.items()]
+        for model, way, rules in at_ways:
+            for rule, rows in rules.items():
+                yield from (_rule_row(book, rule, model, row, way=way) for row in rows)
+        for (switch, value), read in book.readings.items():
+            for model in read.models:
+                for rule, rows in read.rows.items():
+                    yield from (_rule_row(book, rule, model, row, reading=f"{switch}={value}") for row in rows)
         for false in book.refuted:
             yield from (
                 _rule_row(book, false.rule, model, false.row, refuted_by=false.by.title) for model in false.models
             )
-
-
-def _special_rows(book: Catalogue) -> Iterator[RuleRow]:
-    """Rows that hold at one endpoint or under one assumption."""
-    at_ways = [("*", way, rules) for way, rules in book.ways.items()]
-    at_ways += [(model.id, way, rules) for model in book.models.values() for way, rules in model.own_ways.items()]
-    for name, way, rules in at_ways:
-        for rule, rows in rules.items():
-            yield from (_rule_row(book, rule, name, row, way=way) for row in rows)
-    for (switch, value), read in book.readings.items():
-        for name in read.models:
-            for rule, rows in read.rows.items():
-                yield from (_rule_row(book, rule, name, row, reading=f"{switch}={value}") for row in rows)
 
 
 def _histories(book: Catalogue) -> Iterator[tuple[str, str, tuple[DatedRow, ...]]]:

@@ -12,7 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cachecost.base.structs import replace, value
+import msgspec
+
+from cachecost.base.structs import replace
 from cachecost.providers.hosts import DEFAULT_HOST, catalogue
 from cachecost.providers.usage import PRICED_CLASSES
 
@@ -21,8 +23,7 @@ ANY_HOST = "*"
 Row = TypeVar("Row")
 
 
-@value
-class DatedPrice:
+class DatedPrice(msgspec.Struct, frozen=True):
     """What holds from `start` until the day before `end`; None: without a beginning, or an end."""
 
     start: date | None
@@ -33,16 +34,14 @@ class DatedPrice:
         return (self.start is None or self.start <= day) and (self.end is None or day < self.end)
 
 
-@value
-class PriceRow(DatedPrice):
+class PriceRow(DatedPrice, frozen=True):
     """Prices (USD per 10**6 tokens) of some token classes of a model, for prompts longer than `above` tokens."""
 
     above: int
     prices: Mapping[str, Decimal]
 
 
-@value
-class HostPrice(DatedPrice):
+class HostPrice(DatedPrice, frozen=True):
     """What holds for some models of some hosts."""
 
     hosts: tuple[str, ...]
@@ -55,8 +54,7 @@ class HostPrice(DatedPrice):
         return host in self.hosts and (model in self.models or ANY_MODEL in self.models)
 
 
-@value
-class Modifier(HostPrice):
+class Modifier(HostPrice, frozen=True):
     """A multiplier of all prices for a way of calling, for some models and days."""
 
     name: str
@@ -68,15 +66,13 @@ class Modifier(HostPrice):
         return HostPrice.names(self, host, model) and model not in self.exceptions
 
 
-@value
-class SamePrice(HostPrice):
+class SamePrice(HostPrice, frozen=True):
     """Models that have the prices of the host `base` where their host has no price of its own."""
 
     base: str
 
 
-@value
-class PriceSubstitute(HostPrice):
+class PriceSubstitute(HostPrice, frozen=True):
     """A class without a price of its own costs `times` what the class `like` costs there."""
 
     price: str
@@ -84,15 +80,13 @@ class PriceSubstitute(HostPrice):
     times: Decimal
 
 
-@value
-class Storage(HostPrice):
+class Storage(HostPrice, frozen=True):
     """The storage price of an explicit cache object, in USD per 10**6 tokens and hour."""
 
     usd_per_hour: Decimal
 
 
-@value
-class Peak(HostPrice):
+class Peak(HostPrice, frozen=True):
     """Hours (UTC; from, to, the latter excluded; 16.5 is 16:30) of weekdays (Monday is 0) that cost `multiplier` times
     as much.
     """
@@ -107,16 +101,14 @@ class Peak(HostPrice):
         return moment.weekday() in self.weekdays and any(start <= hour < end for start, end in self.hours)
 
 
-@value
-class ToolFee(HostPrice):
+class ToolFee(HostPrice, frozen=True):
     """USD a use of a server tool, beside its tokens."""
 
     tool: str
     usd: Decimal
 
 
-@value
-class Holiday:
+class Holiday(msgspec.Struct, frozen=True):
     """Days without peak hours on a host."""
 
     host: str
@@ -125,8 +117,7 @@ class Holiday:
     source: str
 
 
-@value
-class TermName:
+class TermName(msgspec.Struct, frozen=True):
     """What a host calls a tier or a region, and the modifier that this means ("": the standard one)."""
 
     host: str
@@ -135,8 +126,7 @@ class TermName:
     source: str
 
 
-@value
-class Sheet:
+class Sheet(msgspec.Struct, frozen=True):
     """One layer of prices. Among the rows of a model the last that matches wins."""
 
     name: str

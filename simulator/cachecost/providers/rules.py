@@ -6,7 +6,7 @@ milliseconds, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from math import exp
 from pathlib import Path
@@ -17,7 +17,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
 from cachecost.base.formatting import percent
 from cachecost.base.limits import is_tokens
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.toml_text import TomlLines, read_toml
 from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
 from cachecost.providers.hosts import (
@@ -41,8 +41,7 @@ VALUE_KEYS = ("host", "model", "value", "from", "source")
 NO_SWITCHES: Mapping[str, Any] = {}
 
 
-@value
-class OwnValue:
+class OwnValue(msgspec.Struct, frozen=True):
     """A rule of a model on a host in tokens, from a day on."""
 
     rule: str
@@ -52,8 +51,7 @@ class OwnValue:
     begins: date
 
 
-@value
-class OwnRules:
+class OwnRules(msgspec.Struct, frozen=True):
     """The content of a rules file: assumptions by name, and rules of models in the order of their days."""
 
     assumptions: Mapping[str, Any] = msgspec.field(default_factory=lambda: NO_SWITCHES)
@@ -139,6 +137,12 @@ WHERE_STATED = (
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
+ELSEWHERE = (
+    *("frame", "tool_prompt", "forced_tail", "thinking_tokens", "adaptive_tokens", "read_range"),
+    *("visibility_lag", "collapses_runs"),
+    *("visibility", "affinity", "sticky_routing_s", "serves"),
+)
+"""Rules that are more than a field of ModelRules; the last four are facts that the cache model does not use."""
 WAYS = {
     "lookback": "uses breakpoints with a lookback",
     "boundaries": "uses breakpoints, and looks for entries at breakpoints and at the ends of messages",
@@ -152,8 +156,7 @@ WAYS = {
 NO_TOKENS = {"const": 0, "turn": 0, "prefix": 0, "tail": 0}
 
 
-@value
-class HiddenTokens:
+class HiddenTokens(msgspec.Struct, frozen=True):
     """Hidden tokens that the provider adds (rule 4), as published or fitted."""
 
     tool_prompt: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -169,8 +172,7 @@ class HiddenTokens:
     adaptive_tail: int = 0
 
 
-@value
-class VisibilityLag:
+class VisibilityLag(msgspec.Struct, frozen=True):
     """How long after its writer's start an entry can be read: log-normal, `median_s` in seconds, `sigma` of its log."""
 
     median_s: float
@@ -182,8 +184,7 @@ class VisibilityLag:
         return self.median_s * exp(2 * self.sigma)
 
 
-@value
-class StatedRange:
+class StatedRange(msgspec.Struct, frozen=True):
     """What a call reads where its host does not promise it: from a share `least` of what it could read to all of it, in
     a share `coverage` of the calls (1: in all, so these are bounds)."""
 
@@ -199,8 +200,7 @@ LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"
 """All that some commands support."""
 
 
-@value
-class ModelRules:
+class ModelRules(msgspec.Struct, frozen=True):
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
     `model` is the id behind an alias, `name` the same without what the host adds to it. `context_window` is the API's
@@ -402,6 +402,7 @@ class RuleBook:
 
     def _resolve(self, host: str, name: str, day: date | None) -> ModelRules:
         book, assumptions = catalogue(host), self.assumptions.on(host)
+        _check_rule_names(host, book.rules)
         model = book.under(book.model(name, day), assumptions)
         when = day or book.data_date
         if when < model.released:
@@ -412,6 +413,9 @@ class RuleBook:
         if not book.is_priced:  # a self-hosted server: 0 means that the user did not set it
             own |= {name: value for name, value in server.items() if value}
         lag = book.value(model, "visibility_lag", when) if "visibility_lag" in book.rules else {}
+        stated = book.value(model, "read_range", when) if "read_range" in book.rules else {}
+        is_best_effort = "matching" in book.rules and book.value(model, "matching", when) == "best_effort"
+        read_range = BOUNDS if is_best_effort else None
         runs = self.assumptions.lookback_runs
         collapses = runs == "collapsed"
         if runs == "by_date" and "collapses_runs" in book.rules:
@@ -424,7 +428,7 @@ class RuleBook:
             collapses_runs="collapses_runs" in book.rules and collapses,
             hidden=_hidden_tokens(book, model, when),
             visibility_lag=VisibilityLag(lag["median"], lag["sigma"]) if lag else None,
-            read_range=_read_range(book, model, when),
+            read_range=StatedRange(stated["least"], stated["coverage"]) if stated else read_range,
             assumptions=assumptions,
             retired=model.retired,
             day=when,
@@ -433,6 +437,15 @@ class RuleBook:
             **{name: _plain(book.value(model, name, when)) for name in WHERE_STATED if book.states(model, name)},
         )
         return replace(rules, **own) if own else rules
+
+
+def _check_rule_names(host: str, stated: Collection[str]) -> None:
+    """Raises ValueError for a rule that nothing reads, and for one that is missing."""
+    known = {*NEEDED, *WHERE_STATED, *ELSEWHERE}
+    unread = [f"nothing reads [rules.{name}]{nearest(name, known)}" for name in stated if name not in known]
+    missing = [f"[rules.{name}] is missing" for name in NEEDED if name not in stated]
+    if unread or missing:
+        raise ValueError(f"rules/{host}.toml: {'; '.join([*unread, *missing])}")
 
 
 def _plain(value: Any) -> Any:
@@ -459,15 +472,6 @@ def _hidden_tokens(book: Catalogue, model: Model, day: date) -> HiddenTokens:
         adaptive["prefix"],
         adaptive["tail"],
     )
-
-
-def _read_range(book: Catalogue, model: Model, day: date) -> StatedRange | None:
-    """The range that the host's rules state; bounds where the cache is best effort and they state none."""
-    said = book.value(model, "read_range", day) if "read_range" in book.rules else {}
-    if said:
-        return StatedRange(said["least"], said["coverage"])
-    is_sure = "matching" not in book.rules or book.value(model, "matching", day) != "best_effort"
-    return None if is_sure else BOUNDS
 
 
 def data_date(host: str = DEFAULT_HOST) -> date:

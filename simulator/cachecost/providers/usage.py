@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_UP, Decimal
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
 
 if TYPE_CHECKING:
     from cachecost.providers.pricerows import PriceRow, PriceSubstitute, Storage
@@ -38,8 +39,7 @@ def ttl_seconds(ttl: str, ttl_s: Mapping[str, float] = USUAL_TTL_S) -> float:
     return ttl_s.get(ttl) or ttl_s.get("5m") or USUAL_TTL_S[ttl]
 
 
-@value
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """Tokens of one call. `input_tokens` is *uncached input only*: total input is `total_input`.
 
     All fields are whole tokens. `write_5m` and `write_1h` are the two halves of
@@ -121,8 +121,7 @@ WRITES = {"write_5m": "5m", "write_1h": "1h"}
 CLASS_IN_WORDS = {"read": "cache reads", "write_5m": "5m cache writes", "write_1h": "1h cache writes"}
 
 
-@value
-class Prices:
+class Prices(msgspec.Struct, frozen=True):
     """Prices by token class in USD per 10**6 tokens, modifiers included, and their `source`."""
 
     read: Decimal
@@ -208,8 +207,7 @@ def _dollars(tokens: int, price: Decimal) -> Decimal:
     return (tokens * price).scaleb(PER_TOKEN) if tokens else ZERO
 
 
-@value
-class Quote:
+class Quote(msgspec.Struct, frozen=True):
     """Prices of a model on a day with given options, by prompt length: `tiers[i]` applies above `above[i - 1]`
     tokens.
     """
@@ -221,8 +219,7 @@ class Quote:
         return self.tiers[bisect_left(self.above, tokens)]
 
 
-@value
-class ObjectStorage:
+class ObjectStorage(msgspec.Struct, frozen=True):
     """The storage price of an explicit cache object, and its TTLs in seconds by name."""
 
     storage: Storage
@@ -235,8 +232,7 @@ class ObjectStorage:
         return found["input"] + found["read"] + kept
 
 
-@value
-class ModelPricing:
+class ModelPricing(msgspec.Struct, frozen=True):
     """The rows of a model on a day, and the substitutes for classes without a price."""
 
     host: str
@@ -252,17 +248,17 @@ class ModelPricing:
         found: dict[str, Decimal] = {}
         sources: list[str] = []
         for name in PRICED_CLASSES:
-            found[name], source = self._price(name, chosen.get(name), found)
+            if row := chosen.get(name):
+                found[name], source = row.prices[name], row.source
+            elif self.kept and name in WRITES:
+                found[name], source = self.kept.of(name, found), f"storage: {self.kept.storage.source}"
+            elif other := self.instead.get(name):
+                found[name], source = found[other.like] * other.times, other.source
+            else:
+                words = CLASS_IN_WORDS.get(name, f"{name} tokens")
+                raise CannotEvaluate(
+                    f"no price of {words} known for {self.model} on host {self.host}; give one with --prices"
+                )
             sources.append(source)
         prices = {name: price * factor for name, price in found.items()}
         return Prices(**prices, source=", ".join([*dict.fromkeys(sources), *notes]), fees=self.fees)
-
-    def _price(self, name: str, row: PriceRow | None, found: Mapping[str, Decimal]) -> tuple[Decimal, str]:
-        if row:
-            return row.prices[name], row.source
-        if self.kept and name in WRITES:
-            return self.kept.of(name, found), f"storage: {self.kept.storage.source}"
-        if other := self.instead.get(name):
-            return found[other.like] * other.times, other.source
-        words = CLASS_IN_WORDS.get(name, f"{name} tokens")
-        raise CannotEvaluate(f"no price of {words} known for {self.model} on host {self.host}; give one with --prices")

@@ -6,7 +6,6 @@ They may begin at a later turn than recorded, or have longer pauses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.limits import BLOCKS, OutOfLimits
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.distributions import SyntheticSpec, synthetic
 from cachecost.conversations.input_files import Warn, input_path, quiet

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, NamesNotKnown
 from cachecost.base.limits import MOST_SWEPT
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, Way, faults_of, one_of, show_kind, show_value, value_at
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import is_url
@@ -258,7 +259,7 @@ def check_across_keys(placed: PlacedValue, folder: Path) -> Iterator[Fault]:
     names = item_names(placed, "strategies")
     yield from _duplicate_names(placed, names)
     yield from _duplicate_names(placed, item_names(placed, "variants"))
-    yield from _unknown_strategies(placed, sorted(set(names.values())))
+    yield from _unknown_names(placed, sorted(set(names.values())))
     yield from agent_faults(placed, folder)
     for way in (("conversation", "recording"), ("prices",)):
         path = get(placed, way)
@@ -284,40 +285,34 @@ def _duplicate_names(placed: PlacedValue, names: Mapping[Way, str]) -> Iterator[
             yield placed.fault(way, f"expected a name of its own; got {show_value(name)}, as {earlier}")
 
 
-def _unknown_strategies(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
-    """Where a strategy is named that there is not."""
+def _unknown_names(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
+    """Where a strategy, or in a conclusion a variant, is named that there is not."""
     budget = get(placed, ("budget",))
     budgets: list[Way] = [("budget", n) for n in range(len(budget))] if isinstance(budget, list) else [("budget",)]
     has_calls = has_command(placed) or isinstance(get(placed, ("conversation", "recording")), str)
     recorded = [AS_RECORDED] if has_calls else []
     named = get(placed, ("question_about",))
     asked: list[Way] = [("question_about", n) for n in range(len(named))] if isinstance(named, list) else []
-    yield from _unknown_in_conclusions(placed, strategies)
+    found = get(placed, ("conclusion",))
+    variants = list(item_names(placed, "variants").values())
+    for number, item in enumerate(found if isinstance(found, list) else ()):
+        here: Way = ("conclusion", number)
+        say, holds = (get(placed, (*here, key)) for key in ("say", "holds"))
+        for _, name in FIGURE.findall(say) if isinstance(say, str) and isinstance(item, dict) else ():
+            if name not in strategies:
+                yield placed.fault((*here, "say"), one_of(strategies, name))
+        for place, text in enumerate(holds if isinstance(holds, list) else ()):
+            match = CLAIM.fullmatch(text) if isinstance(text, str) else None
+            variant, one, _, other = match.groups("") if match else ("", "", "", "")
+            for known, name in ((strategies, one), (strategies, other), (variants, variant)):
+                if name and known and name not in known:  # without variants, as under --set, a claim does not hold
+                    yield placed.fault((*here, "holds", place), one_of(known, name))
     for way in [("compare_to",), *asked, *((*way, "strategy") for way in budgets)]:
         name = get(placed, way)
         known = [*strategies, *(recorded if way[0] == "budget" else ())]
         is_checked = strategies or "strategies" not in placed.value
         if isinstance(name, str) and known and is_checked and name not in known:
             yield placed.fault(way, one_of(known, name))
-
-
-def _unknown_in_conclusions(placed: PlacedValue, strategies: Sequence[str]) -> Iterator[Fault]:
-    """Where a conclusion is about a strategy or a variant that there is not."""
-    found = get(placed, ("conclusion",))
-    variants = list(item_names(placed, "variants").values())
-    for number, item in enumerate(found if isinstance(found, list) else ()):
-        way: Way = ("conclusion", number)
-        say, holds = (get(placed, (*way, key)) for key in ("say", "holds"))
-        for _, name in FIGURE.findall(say) if isinstance(say, str) and isinstance(item, dict) else ():
-            if name not in strategies:
-                yield placed.fault((*way, "say"), one_of(strategies, name))
-        for place, text in enumerate(holds if isinstance(holds, list) else ()):
-            match = CLAIM.fullmatch(text) if isinstance(text, str) else None
-            variant, one, _, other = match.groups("") if match else ("", "", "", "")
-            named = [(strategies, one), (strategies, other), (variants, variant)] if match else []
-            for known, name in named:
-                if name and known and name not in known:  # without variants, as under --set, a claim does not hold
-                    yield placed.fault((*way, "holds", place), one_of(known, name))
 
 
 ONLY_ABOUT_THE_WHOLE = ("variants", "sweep", "budget", "assumptions", "conclusion")
@@ -385,8 +380,15 @@ def scenario_from(
     Raises InputError, with the faults in `shown_faults` if there are any.
     """
     scenario, own = _check(placed, context)
-    variants = list(_variants(placed, context, own))
-    found = own + [fault for _, _, new in variants for fault in new]
+    stated, base = get(placed, ("variants",)), placed.without(*ONLY_ABOUT_THE_WHOLE)
+    own_places = {_where(fault) for fault in own}
+    variants, found = list[tuple[str, Scenario]](), list(own)
+    for number, item in enumerate(stated if isinstance(stated, list) else ()):
+        if isinstance(item, dict):
+            variant, wrong = _check(merge(base, placed.at(("variants", number)).without("name")), context)
+            wrong = [one for one in wrong if one not in own and (one.line is None or _where(one) not in own_places)]
+            found += [replace(one, message=f"variants[{number}].{one.message}") for one in wrong]
+            variants += [(str(item.get("name")), variant)] if variant is not None else []
     found += [*_sweep_faults(placed, context, own), *_assumption_faults(placed, context, own)]
     misread = {_where(fault) for fault in placed.faults}
     new = [fault for fault in found if _where(fault) not in misread]
@@ -398,7 +400,7 @@ def scenario_from(
                 key=lambda fault: (fault.line is None, fault.line or 0, fault.column or 0),
             )
         )
-    scenario._loaded_variants = tuple((name, variant) for name, variant, _ in variants if variant is not None)
+    scenario._loaded_variants = tuple(variants)
     return scenario
 
 
@@ -419,26 +421,6 @@ def _check(placed: PlacedValue, context: CheckContext) -> tuple[Scenario | None,
         return None, faults_of(error, placed, schema()) + faults
     scenario._placed = placed
     return scenario, faults
-
-
-def _variants(
-    placed: PlacedValue, context: CheckContext, known: list[Fault]
-) -> Iterator[tuple[str, Scenario | None, list[Fault]]]:
-    """Each variant's name, scenario and those faults that the scenario itself does not have."""
-    variants = get(placed, ("variants",))
-    base = placed.without(*ONLY_ABOUT_THE_WHOLE)
-    known_places = {_where(fault) for fault in known}
-    for number, variant in enumerate(variants if isinstance(variants, list) else ()):
-        if isinstance(variant, dict):
-            changes = placed.at(("variants", number)).without("name")
-            scenario, faults = _check(merge(base, changes), context)
-            new = [
-                fault
-                for fault in faults
-                if fault not in known and (fault.line is None or _where(fault) not in known_places)
-            ]
-            lead = f"variants[{number}]."
-            yield str(variant.get("name")), scenario, [replace(fault, message=lead + fault.message) for fault in new]
 
 
 def _sweep_faults(placed: PlacedValue, context: CheckContext, known: list[Fault]) -> list[Fault]:
@@ -481,27 +463,23 @@ def _assumption_faults(placed: PlacedValue, context: CheckContext, known: list[F
     wrong = {_where(fault) for fault in known}
     faults: list[Fault] = []
     for number in range(len(assumptions) if isinstance(assumptions, list) else 0):
-        for way, paths in _assumed_values(placed, number):
+        here: Way = ("assumptions", number)
+        stated = get(placed, (*here, "set"))
+        paths = [stated] if isinstance(stated, str) else stated
+        if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+            continue
+        values = {key: get(placed, (*here, key)) for key in ("range", "values")}
+        sizes = {key: len(listed) for key, listed in values.items() if isinstance(listed, list)}
+        ways: list[Way] = [(*here, key, place) for key, size in sizes.items() for place in range(size)]
+        for way in ways:
             try:
                 found = _check(put_all(base, paths, placed.at(way)), context)[1]
                 new = [fault for fault in found if fault not in known and placed.place(way) not in wrong]
                 faults += [placed.fault(way, fault.message) for fault in new]
             except LookupError as error:
-                faults.append(placed.fault(("assumptions", number, "set"), str(error.args[0])))
+                faults.append(placed.fault((*here, "set"), str(error.args[0])))
                 break
     return faults
-
-
-def _assumed_values(placed: PlacedValue, number: int) -> Iterator[tuple[Way, list[str]]]:
-    """Where the values of an assumption stand, and the paths that they are for; nothing where its text is wrong."""
-    here: Way = ("assumptions", number)
-    given = get(placed, (*here, "set"))
-    paths = [given] if isinstance(given, str) else given
-    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        return
-    for key in ("range", "values"):
-        values = get(placed, (*here, key))
-        yield from (((*here, key, place), paths) for place in range(len(values) if isinstance(values, list) else 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,20 +130,16 @@ class AssumptionSpec(BaseModel):
         assert self.range is not None
         if self.step is not None:
             return self.step
-        step = round_step((Decimal(self.range[1]) - self.range[0]) / STEPS)
+        step = (Decimal(self.range[1]) - self.range[0]) / STEPS  # down to 1, 2 or 5 times a power of ten
+        unit = Decimal(1).scaleb(step.adjusted())
+        times = (step / unit).quantize(Decimal(1), ROUND_DOWN)
+        step = next(each for each in ROUND_STEPS if each <= times) * unit
         return max(1, int(step)) if all(isinstance(end, int) for end in self.range) else step
 
 
 def plain(number: int | Decimal) -> int | float:
     """A number as YAML has it."""
     return number if isinstance(number, int) else float(number)
-
-
-def round_step(step: Decimal) -> Decimal:
-    """The nearest 1, 2 or 5 times a power of ten that is not above `step`."""
-    unit = Decimal(1).scaleb(step.adjusted())
-    times = (step / unit).quantize(Decimal(1), ROUND_DOWN)
-    return next(each for each in ROUND_STEPS if each <= times) * unit
 
 
 def load_strategy(path: Path) -> StrategySpec:

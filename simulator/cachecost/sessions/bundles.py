@@ -65,10 +65,8 @@ def read_bundle(bundle: FileBundle) -> BundleResult:
 
 
 def join_bundles(results: Iterable[BundleResult]) -> SessionFiles:
-    """What all bundles gave, in the order of the files.
-
-    Raises CannotEvaluate where a worker did not see a file that is here: a bill without it would be wrong.
-    """
+    """What all bundles gave, in the order of the files. Raises CannotEvaluate where a worker did not see a file that is
+    here: a bill without it would be wrong."""
     whole = SessionFiles()
     every = list(results)
     for unseen in (one.unseen for one in every if one.unseen and one.unseen.exists()):

@@ -7,27 +7,23 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.resources import files
 from pathlib import Path, PurePath
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.input_files import SessionFile, input_path
 
-READERS = {"claude-code": "readers.claude_code.messages"}
-"""The module of each client whose files can be searched by line."""
-
 
 def first_words(file: SessionFile, lines: Collection[int]) -> Mapping[int, str]:
     """The beginning of the message that each of these lines answers, by line; nothing where it cannot be read."""
-    if file.client not in READERS:
+    if file.client != "claude-code":  # only these files can be searched by line
         return {}
-    reader = import_module(f"cachecost.conversations.{READERS[file.client]}")
+    from cachecost.conversations.readers.claude_code import messages
+
     try:
-        found: Mapping[int, str] = reader.first_words(input_path(file.path), lines)
+        return messages.first_words(input_path(file.path), lines)
     except (InputError, OSError):
         return {}
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
-from types import TracebackType
 from typing import Any
 from zlib import crc32
 
@@ -87,11 +86,23 @@ class SessionStore:
         if path != IN_MEMORY:
             self._prepare_file()
         self._identity = identity_of(path)
-        self._database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+        self._database = database = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
         try:
-            self._prepare_tables()
+            database.execute("PRAGMA synchronous=NORMAL")
+            if self._stamps() == (APPLICATION, VERSION):
+                return
+            with self.writing():
+                if self._stamps() != (APPLICATION, VERSION):  # no other process made it meanwhile
+                    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+                    if tables and self._stamps()[0] != APPLICATION:
+                        raise sqlite3.DatabaseError(FOREIGN)
+                    stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
+                    for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
+                        database.execute(statement)
+            with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
+                database.execute("PRAGMA journal_mode=WAL")
         except BaseException:
-            self._database.close()
+            database.close()
             raise
 
     def _prepare_file(self) -> None:
@@ -112,23 +123,6 @@ class SessionStore:
         except PermissionError as error:  # somebody else's file, or one that may only be read: SQLite says it too
             raise sqlite3.OperationalError(f"unable to open database file: {error.strerror}") from None
 
-    def _prepare_tables(self) -> None:
-        """Make empty tables, unless the file has those of this version."""
-        database = self._database
-        database.execute("PRAGMA synchronous=NORMAL")
-        if self._stamps() == (APPLICATION, VERSION):
-            return
-        with self.writing():
-            if self._stamps() != (APPLICATION, VERSION):  # no other process made it meanwhile
-                tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-                if tables and self._stamps()[0] != APPLICATION:
-                    raise sqlite3.DatabaseError(FOREIGN)
-                stamps = f"PRAGMA application_id={APPLICATION}", f"PRAGMA user_version={VERSION}"
-                for statement in (*filter(str.strip, SCHEMA.split(";")), *stamps):
-                    database.execute(statement)
-        with suppress(sqlite3.OperationalError):  # another process uses it already: it works without, too
-            database.execute("PRAGMA journal_mode=WAL")
-
     def _stamps(self) -> tuple[int, int]:
         """(whose file it is, which version of it)."""
         application = self._database.execute("PRAGMA application_id").fetchone()[0]
@@ -142,9 +136,7 @@ class SessionStore:
     def __enter__(self) -> SessionStore:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._database.close()
 
     def files(self) -> Mapping[str, RememberedFile]:
@@ -189,9 +181,7 @@ class SessionStore:
 
 def open_store(path: Path) -> SessionStore:
     """The store at `path`. A damaged one is put aside (`.damaged`) and begun anew: it holds nothing that files do not.
-
-    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights.
-    """
+    Raises sqlite3.Error and OSError where it cannot be used: locked, another program's, no rights."""
     identity = identity_of(path)
     try:
         return SessionStore(path)
@@ -218,9 +208,7 @@ Progress = Callable[[Path, int], None]
 @dataclass(slots=True)
 class SessionFiles:
     """Sessions that were read. `skipped` are the files and lines that could not be, `notes` what else is to be said.
-
-    `store_error` says why what was read is not remembered.
-    """
+    `store_error` says why what was read is not remembered."""
 
     sessions: list[SessionFile] = field(default_factory=list)
     logs: list[Path] = field(default_factory=list)
@@ -327,9 +315,12 @@ class SessionReading:
             self.found.logs.append(path)  # its bills are not read without content
             return
         state = b""
-        if remembered and self.store and _has_grown(path, identity, remembered):
-            with self._giving_up():
-                state = self.store.state(str(path.absolute()))
+        if remembered and self.store:
+            old = remembered.identity
+            may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
+            if may_be and tail_digest(path, old.size) == remembered.tail:  # it has only grown
+                with self._giving_up():
+                    state = self.store.state(str(path.absolute()))
         try:
             sessions, state = _read_sessions(format_, path, state)
         except (msgspec.DecodeError, TypeError):  # a damaged state
@@ -338,7 +329,8 @@ class SessionReading:
             sessions[0].notes += (note,)
         self.found.add(sessions, path)
         self.found.read_bytes += identity.size
-        if self.store and format_ in WHOLE and is_unicode(str(path)) and not is_url(path):
+        is_unicode = str(path).encode(errors="ignore").decode() == str(path)  # no other path can be stored
+        if self.store and format_ in WHOLE and is_unicode and not is_url(path):
             file = RememberedFile(identity, tail_digest(path, identity.size), encode(sessions))
             self._pending.append((str(path.absolute()), file, state))
             self._pending_bytes += len(state) + len(file.sessions)
@@ -356,7 +348,6 @@ class SessionReading:
         return detect(path, self.format_)[0]
 
     def _flush(self) -> None:
-        """Write what was read."""
         with self._giving_up():
             if self.store and self._pending:
                 with self.store.writing():
@@ -365,28 +356,10 @@ class SessionReading:
         self._pending, self._pending_bytes = [], 0
 
 
-def _has_grown(path: Path, identity: FileIdentity, remembered: RememberedFile) -> bool:
-    """Whether a file is the one that was read, with more at its end."""
-    old = remembered.identity
-    may_be = old.inode == identity.inode and isinstance(old.size, int) and identity.size > old.size
-    return may_be and tail_digest(path, old.size) == remembered.tail
-
-
 def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[SessionFile], bytes]:
-    """The sessions in a file, and what is needed to go on where it ends now (b"": nothing helps).
-
-    `state` is what an earlier reading left. Raises InputError where the file cannot be read.
-    """
+    """The sessions in a file, and what is needed to go on where it ends now (b"": nothing helps). `state` is what an
+    earlier reading left. Raises InputError where the file cannot be read."""
     if format_ == TRANSCRIPT:
         return transcripts.read_sessions(path, state)
     reader: Any = READERS[format_]
     return [one for one in reader.session_files(path) if one.calls or one.damaged or one.notes], b""
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text can be stored: a path of other bytes cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

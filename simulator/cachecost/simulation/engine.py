@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
@@ -59,8 +61,7 @@ def output_tokens(call: Call, counter: TokenCounter) -> int:
     return call.output_tokens if call.output_tokens is not None else sum(map(counter.block, call.output))
 
 
-@value
-class PreparedCall:
+class PreparedCall(msgspec.Struct, frozen=True):
     """A call before it is made: the prompt and the lengths of each pass, and the prices.
 
     `error_margin` is the relative error of its token counts, without bills. `notes` are sentences on what its host does
@@ -76,8 +77,7 @@ class PreparedCall:
     error_margin: float = 0.0
 
 
-@value
-class UnpreparedCall:
+class UnpreparedCall(msgspec.Struct, frozen=True):
     """A call that has no usage: it failed, would be refused, or cannot be evaluated. `notes` as of a prepared call."""
 
     cause: str | None
@@ -86,8 +86,7 @@ class UnpreparedCall:
     notes: tuple[str, ...] = ()
 
 
-@value
-class _RenderedCall:
+class _RenderedCall(msgspec.Struct, frozen=True):
     """A call as rendered, and what its key names by identity. `refused` is why its host refuses it at any length,
     `notes` are those on its request; `is_as_sent`: the host receives the request as it is."""
 
@@ -362,8 +361,7 @@ def _key(call: Call, rules: ModelRules) -> CallKey:
 AS_RECORDED = "as recorded"
 
 
-@value
-class Pass:
+class Pass(msgspec.Struct, frozen=True):
     """One pass of a call: what was sent, how long that is, what the cache did with it.
 
     `losses` are what the first pass paid for again although an earlier call had sent it, on hosts with a lookback.

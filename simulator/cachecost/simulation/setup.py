@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.prompts.render import TokenCounter
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import AUTO_HOST, host_of

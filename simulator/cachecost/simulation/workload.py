@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from heapq import heappop, heappush
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts

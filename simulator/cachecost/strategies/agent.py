@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
 from itertools import takewhile
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
@@ -149,10 +150,6 @@ class InquiryOptions:
         """Output tokens around an answer's own words."""
         return self.answer_tokens if self.answer_tokens is not None else TOOL_CALL if self.has_tool else SCHEMA_JSON
 
-    @property
-    def is_unique(self) -> bool:
-        return (self.schema or ("unique" if self.through == "tool_per_question" else "per_type")) == "unique"
-
     def main_tools(self, tools: Part) -> Part:
         """The tools of the main thread: with the answer tool at their end where it is always present."""
         if not self.has_tool or not self.always_present:
@@ -258,7 +255,8 @@ class QuestionPlanner:
     def _attempts(self, inquiry: Inquiry, thread: Thread, start: float, turn: int) -> Iterator[Call]:
         self._asked += 1
         options, number = self._options, self._asked
-        schema = f"question {number}" if options.is_unique else inquiry.answer_type
+        shares = options.schema or ("unique" if options.through == "tool_per_question" else "per_type")
+        schema = f"question {number}" if shares == "unique" else inquiry.answer_type
         kept = self._window.fit(thread) if self._window else thread
         results = () if kept.message is None else _open_results(kept.message, inquiry, number)
         side = kept.then(Message.of("user", (*results, inquiry.question)))
@@ -346,13 +344,6 @@ def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, 
         block_of("user", {"type": "tool_result", "tool_use_id": call, "content": text})
         for call, text in [*results, (asking_id, f"Paused by question {number}.")]
     )
-
-
-def window_of_questions(options: InquiryOptions, facts: Facts | None) -> int | None:
-    """The window to cut to, in tokens; None where nothing is cut or no window is known."""
-    if options.model is None or not options.truncate:
-        return None
-    return options.window_tokens or (facts(options.model).context_window if facts else None)
 
 
 NO_VALUES: Mapping[str, Any] = {}
@@ -456,10 +447,12 @@ class Agent:
 
     def window(self) -> int | None:
         """Tokens that a question's thread is cut to; None where it is not cut."""
-        try:
-            return window_of_questions(self.inquiry, self.facts) if self.inquiry else None
-        except CannotEvaluate:
+        asked = self.inquiry
+        if asked is None or asked.model is None or not asked.truncate:
             return None
+        with suppress(CannotEvaluate):
+            return asked.window_tokens or (self.facts(asked.model).context_window if self.facts else None)
+        return None
 
     def notes(self, conversation: Conversation) -> list[str]:
         """Sentences for the report: what this agent assumes, and what it cannot do with this conversation."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from itertools import combinations, islice, pairwise
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Part, Thread, estimate_tokens
 from cachecost.prompts.compare import first_changed_block
 from cachecost.prompts.request import TTL, Breakpoint, accepts_breakpoint, is_server_tool
@@ -673,10 +674,7 @@ class Placement:
 
     @property
     def automatic(self) -> TTL | None:
-        for each in self.primitives:
-            if isinstance(each, Automatic):
-                return self.ttl_of(each)
-        return None
+        return next((self.ttl_of(each) for each in self.primitives if isinstance(each, Automatic)), None)
 
     def ttl_of(self, primitive: Primitive) -> TTL:
         return primitive.ttl or self.ttl

@@ -9,10 +9,10 @@ none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from cachecost.base.errors import nearest
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from inspect import cleandoc, getsource
 from itertools import pairwise
@@ -35,6 +35,7 @@ from pydantic_core import PydanticUndefined, core_schema, to_jsonable_python
 from cachecost.base.errors import nearest
 from cachecost.base.formatting import inert
 from cachecost.base.limits import MOST_TOKENS
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import one_of, show_value
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.strategies.agent import Agent, InquiryOptions
@@ -156,7 +157,7 @@ class OptionTable(Generic[Chosen]):
         options = getattr(self._with_options(name).model_validate(dict(entry)), name)
         given = options.model_dump(exclude_unset=True) if options else {}
         try:
-            return replace(self.shorthands[name], **given) if name in self.shorthands else self.types[name](**given)  # type: ignore[type-var]
+            return replace(self.shorthands[name], **given) if name in self.shorthands else self.types[name](**given)
         except ValueError as error:
             raise ValueError(f"{name}.{error}") from None
 
@@ -338,13 +339,10 @@ class StrategySpec(BaseModel):
     def resolve(self) -> Agent | Strategy:
         """The preset with what is given here, under this name. Raises ValueError where that makes no sense."""
         base = find_strategy(self.preset) if self.preset else Agent(name=self.name)
-        if isinstance(base, Agent):
-            return self._apply_to(base)
-        if self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT} or self.name != base.name:
-            raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
-        return base
-
-    def _apply_to(self, base: Agent) -> Agent:
+        if not isinstance(base, Agent):
+            if self.model_fields_set - {"name", "preset", *ABOUT_THE_REPORT} or self.name != base.name:
+                raise ValueError(f"'{base.name}' belongs to another package: it takes no options and no other name")
+            return base
         if self.inquiry is not None and base.inquiry_by_host:
             raise ValueError(f"'{base.name}' chooses how questions are asked: it takes no inquiry")
         primitives = None if self.breakpoints is None else tuple(self.breakpoints)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cachecost.base import yaml_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.structs import replace
 from cachecost.base.yaml_text import PlacedValue, SourcePlace
 from cachecost.conversations.distributions import Distribution, SyntheticSpec, parse_distribution
 from cachecost.conversations.model import Conversation
@@ -29,8 +30,7 @@ from cachecost.strategies.agent import Agent
 from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.grid import NOT_IN_CELLS, Axis, Point
-from cachecost.sweep.montecarlo import montecarlo, resample_pauses
-from cachecost.sweep.montecarlo.draws import Draw, Retries, retime
+from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, resample_pauses, retime
 from cachecost.sweep.rows import NO_SEED, CellKey, SweepRow, error_row, ledger_row, usage_row
 from cachecost.sweep.totals import SharedTotals
 
@@ -144,30 +144,25 @@ def evaluate_task(job: Job, task: Task) -> list[SweepRow]:
     """The rows of a task: of each seed one a strategy, or one with the cell's fault. A function of its arguments."""
     labels = task.point.labels(job.axes)
     try:
-        return list(_rows(job, task, job.at(task.point), labels))
-    except InputError as error:
-        fault = "; ".join(fault.message for fault in error.faults)
-    except (CannotEvaluate, LookupError) as error:
-        fault = str(error.args[0] if isinstance(error, LookupError) else error)
-    return [error_row(CellKey(labels, seed), fault) for seed in task.seeds]
-
-
-def _rows(job: Job, task: Task, scenario: Scenario, labels: tuple[str, ...]) -> Iterator[SweepRow]:
-    if task.seeds == (NO_SEED,):
-        yield from _as_written(job, scenario, CellKey(labels, NO_SEED))
-    elif varies_in_times_only(scenario):
+        scenario = job.at(task.point)
+        if task.seeds == (NO_SEED,):
+            return list(_as_written(job, scenario, CellKey(labels, NO_SEED)))
+        if not varies_in_times_only(scenario):
+            seeded = [(_with_seed(scenario, job.drawing, seed), CellKey(labels, seed)) for seed in task.seeds]
+            return [row for at_seed, key in seeded for row in _as_written(job, at_seed, key)]
         terms, conversations, _ = _replay_setup(job, scenario)
         synthetic = scenario.conversation.synthetic
         if synthetic is not None:
             draw = job.drawing.apply_to(synthetic_draw(synthetic))
         else:
             draw = job.drawing.apply_to(resample_pauses(plan_workload("none", conversations, terms).calls))
-        columns = [_of_strategy(spec, conversations, terms, draw, task.seeds, labels) for spec in scenario.strategies]
-        for rows in zip(*columns, strict=True):
-            yield from rows
-    else:
-        for seed in task.seeds:
-            yield from _as_written(job, _with_seed(scenario, job.drawing, seed), CellKey(labels, seed))
+        columns = [_strategy_rows(spec, conversations, terms, draw, task.seeds, labels) for spec in scenario.strategies]
+        return [row for rows in zip(*columns, strict=True) for row in rows]
+    except InputError as error:
+        fault = "; ".join(fault.message for fault in error.faults)
+    except (CannotEvaluate, LookupError) as error:
+        fault = str(error.args[0] if isinstance(error, LookupError) else error)
+    return [error_row(CellKey(labels, seed), fault) for seed in task.seeds]
 
 
 def _as_written(job: Job, scenario: Scenario, key: CellKey) -> Iterator[SweepRow]:
@@ -195,7 +190,7 @@ def _with_seed(scenario: Scenario, drawing: Drawing, seed: int) -> Scenario:
     return scenario.model_copy(update={"conversation": source, "rules": rules})
 
 
-def _of_strategy(
+def _strategy_rows(
     spec: StrategySpec,
     conversations: Sequence[Conversation],
     terms: ReplaySetup,

@@ -107,7 +107,17 @@ class DaskCluster:
             done = self._wait_for_one(running)
             running = [one for one in running if one not in done] + submit(len(done))
             for future in done:
-                yield self._result_of(future)
+                try:
+                    result = future.result(timeout=self._wait_s)
+                except OtherWorker as error:
+                    raise self._differs("a worker that joined later", error.args[0]) from None
+                except CannotEvaluate:
+                    raise
+                except Exception as error:
+                    if type(error).__module__.partition(".")[0] in ("distributed", "asyncio", "concurrent"):
+                        raise self._fails(f"the cluster was lost ({_reason(error)})") from None
+                    raise
+                yield result
 
     def _check_workers(self) -> None:
         try:
@@ -138,18 +148,6 @@ class DaskCluster:
             without_worker = None if has_workers else without_worker or now
             if without_worker is not None and now - without_worker >= self._wait_s:
                 raise self._fails(f"no worker for {self._wait_s:g} s; start one, or --worker-timeout")
-
-    def _result_of(self, future: Any) -> Any:
-        try:
-            return future.result(timeout=self._wait_s)
-        except OtherWorker as error:
-            raise self._differs("a worker that joined later", error.args[0]) from None
-        except CannotEvaluate:
-            raise
-        except Exception as error:
-            if type(error).__module__.partition(".")[0] in ("distributed", "asyncio", "concurrent"):
-                raise self._fails(f"the cluster was lost ({_reason(error)})") from None
-            raise
 
     def _differs(self, worker: str, stated: object) -> CannotEvaluate:
         if isinstance(stated, Exception):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from cachecost.base.structs import value
+import msgspec
+
 from cachecost.prompts.blocks import Prefix
 from cachecost.providers.rules import ModelRules
 
@@ -50,8 +51,7 @@ class EntryIndex:
         return NONE
 
 
-@value
-class EntryTree:
+class EntryTree(msgspec.Struct, frozen=True):
     """Everything that candidates depend on. Models have different prefixes, but mostly equal trees."""
 
     writes: list[Numbers]

@@ -102,20 +102,18 @@ def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
     values: list[Any] = []
     for value in axis.values:
         is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
-        found = _matching(value, folder) if is_wild else [value]
+        found = [value]
+        if is_wild and not is_url(value):
+            found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value))
+        elif is_wild:
+            from cachecost.conversations.remote_files import WEB, matching_paths
+
+            found = [value] if value.startswith(WEB) else list(map(str, matching_paths(value)))
         if not found:
             where = "" if is_url(value) else f" in {folder}"
             faults.append(Fault(f"--grid {axis.path}={label(value)}:", f"expected a file; nothing matches{where}"))
         values += found
     return Axis(axis.path, tuple(values))
-
-
-def _matching(pattern: str, folder: Path) -> list[str]:
-    if not is_url(pattern):
-        return sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
-    from cachecost.conversations.remote_files import WEB, matching_paths
-
-    return [pattern] if pattern.startswith(WEB) else list(map(str, matching_paths(pattern)))
 
 
 def put_value(placed: PlacedValue, path: str, value: Any) -> PlacedValue:

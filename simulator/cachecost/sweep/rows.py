@@ -345,33 +345,26 @@ def open_store(out: Path, axes: Sequence[str], about: dict[str, Any], resume: bo
     """
     store = Store(out, suffix_of(out), tuple(axes), about)
     shutil.rmtree(store.folder.with_name(f"{store.folder.name}.over"), ignore_errors=True)
-    about_file = store.folder / ABOUT
-    if about_file.exists():
-        _check_same_sweep(store, about_file, resume)
-    elif store.parts:
-        words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
-        raise InputError([Fault(str(about_file), words)])
-    else:
+    about_file, found = store.folder / ABOUT, None
+    if not about_file.exists():
+        if store.parts:
+            words = "expected what the parts beside it are of; got no file: remove its folder, and start again"
+            raise InputError([Fault(str(about_file), words)])
         write_whole(about_file, (json.dumps({"axes": list(axes), **about}, indent=1) + "\n").encode())
-    return store
-
-
-def _check_same_sweep(store: Store, about_file: Path, resume: bool) -> None:
-    """Raises InputError unless the parts are of this sweep, and to be continued."""
-    place, found = f"--out {store.out}:", None
+        return store
     with suppress(ValueError):  # neither JSON nor text
         found = json_value(about_file.read_bytes())
     if not isinstance(found, dict):
         words = "expected what the unfinished sweep is of; got a damaged file: remove its folder, and start again"
         raise InputError([Fault(str(about_file), words)])
     if not resume:
-        raise InputError(
-            [Fault(place, f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}")]
-        )
-    now = json.loads(json.dumps({"axes": list(store.axes), **store.about}))
+        words = f"holds an unfinished sweep; continue it with --resume, or remove {store.folder}"
+        raise InputError([Fault(f"--out {store.out}:", words)])
+    now = json.loads(json.dumps({"axes": list(axes), **about}))
     if other := [name for name in now if now[name] != found.get(name)]:
         words = f"expected the sweep that was started; got another {', '.join(other)}; remove {store.folder}"
         raise InputError([Fault("--resume:", words)])
+    return store
 
 
 @contextmanager

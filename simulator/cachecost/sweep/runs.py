@@ -62,11 +62,19 @@ class Sweep:
 
     def about(self) -> dict[str, Any]:
         """What cells depend on besides their keys, as digests and versions."""
-        job = self.job
+        job, folder = self.job, Path(self.job.folder)
+        named = [value for axis in job.axes if axis.path in (RECORDING, "prices") for value in axis.values]
+        named += [job.scenario["conversation"].get("recording"), job.scenario.get("prices")]
+        paths = {shown_name(name): input_path(name, folder) for name in sorted({str(name) for name in named if name})}
+        digests = {}
+        for name, path in paths.items():
+            if path.is_file():
+                with path.open("rb") as file:
+                    digests[name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
         described = repr((sorted(job.scenario.items()), job.drawing, sorted((job.readings or {}).items()), job.own))
         return {
             "scenario": blake2b(described.encode(), digest_size=16).hexdigest(),
-            "files": _files(job),
+            "files": digests,
             "versions": {"cachecost": __version__, "rules": str(data_date()), "prices": PriceBook.load().versions},
         }
 
@@ -130,21 +138,6 @@ def _axis_faults(folder: Path, placed: PlacedValue, axis: Axis) -> list[Fault]:
         except InputError as error:
             faults += [Fault(place, fault.message) for fault in error.faults]
     return faults
-
-
-def _files(job: Job) -> dict[str, str]:
-    """Digests of the recordings and price files that cells read."""
-    folder = Path(job.folder)
-    named = [value for axis in job.axes if axis.path in (RECORDING, "prices") for value in axis.values]
-    named += [job.scenario["conversation"].get("recording"), job.scenario.get("prices")]
-    found = sorted({str(name) for name in named if name})
-    paths = {shown_name(name): input_path(name, folder) for name in found}
-    digests = {}
-    for name, path in paths.items():
-        if path.is_file():
-            with path.open("rb") as file:
-                digests[name] = file_digest(file, lambda: blake2b(digest_size=16)).hexdigest()
-    return digests
 
 
 def run_sweep(sweep: Sweep, workers: Workers, store: Store, progress: Progress) -> None:

@@ -16,7 +16,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from cachecost.analysis.lint.excerpts import excerpt
+from cachecost.analysis.lint.volatile import excerpt
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text, dollars, exact_dollars, percent
 from cachecost.base.times import midnight
@@ -310,8 +310,21 @@ NOWHERE = "http://cache-cost.invalid"
 CLIENT = {"api_key": PLACEHOLDER, "base_url": NOWHERE, "max_retries": 0}
 
 
-class SimulatedAPI:
-    """Takes the calls of clients, in this process or through a server on loopback, bills and records them."""
+Severity = Literal["error", "warning", "note"]
+DOLLARS = 'US dollars from 0, like 0.05 or "0.05"'
+SHARE = 'a share from 0 to 1, like 0.9 or "0.9"'
+SEVERITIES: Sequence[Severity] = ("error", "warning", "note")
+
+
+class CacheCost:
+    """A simulated API for one test: same calls, same answers, same times, same dollars.
+
+    `as_of` is the day whose rules and prices hold (default: that of the shipped rules); the clock starts on it.
+    `tokens` selects the counter (tiktoken, bytes, ctok), `rules` are assumptions by name, `prices` is your own file,
+    `answers` selects the answers (agent, agent:N, script:FILE, recording:FILE), `clock` the time (+2s: each call that
+    much after the last). Requests are written to `recording`, a request log in `folder`, without any key. Raises
+    InputError, CannotEvaluate, ValueError.
+    """
 
     def __init__(
         self,
@@ -423,23 +436,6 @@ class SimulatedAPI:
     def recording(self) -> Path:
         """The request log of the calls so far, as `cachecost replay` reads it."""
         return self._log.path
-
-
-Severity = Literal["error", "warning", "note"]
-DOLLARS = 'US dollars from 0, like 0.05 or "0.05"'
-SHARE = 'a share from 0 to 1, like 0.9 or "0.9"'
-SEVERITIES: Sequence[Severity] = ("error", "warning", "note")
-
-
-class CacheCost(SimulatedAPI):
-    """A simulated API for one test: same calls, same answers, same times, same dollars.
-
-    `as_of` is the day whose rules and prices hold (default: that of the shipped rules); the clock starts on it.
-    `tokens` selects the counter (tiktoken, bytes, ctok), `rules` are assumptions by name, `prices` is your own file,
-    `answers` selects the answers (agent, agent:N, script:FILE, recording:FILE), `clock` the time (+2s: each call that
-    much after the last). Requests are written to `recording`, a request log in `folder`, without any key. Raises
-    InputError, CannotEvaluate, ValueError.
-    """
 
     @property
     def dollars(self) -> Decimal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.extras import NotInstalled
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.budgets.determinism import NAME as DETERMINISTIC
 from cachecost.configuration.discovery import found_files
 from cachecost.configuration.project_settings import read_settings, reports_folder, scenario_defaults_of, scenario_files

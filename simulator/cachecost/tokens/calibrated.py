@@ -21,7 +21,8 @@ from operator import attrgetter, itemgetter
 from statistics import median
 from typing import TypeVar
 
-from cachecost.base.structs import identity_struct, value
+import msgspec
+
 from cachecost.caches.reporting import PromptHistory
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
@@ -37,16 +38,14 @@ Point = tuple[int, int, int]
 START: Point = (0, 0, 0)
 
 
-@value
-class OwnBill:
+class OwnBill(msgspec.Struct, frozen=True):
     """The bill of a prompt: its tokens, and the place up to which it was cached (None: none was)."""
 
     total: int
     cached: Place | None = None
 
 
-@identity_struct
-class _Link:
+class _Link(msgspec.Struct, frozen=True, eq=False):
     """A point, and the one before it in the longest row of agreeing lengths that ends here."""
 
     point: Point
@@ -67,8 +66,7 @@ class _Link:
 by_length = attrgetter("length")
 
 
-@value
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """The first `count` of these points, which prompts that go on from one another share."""
 
     shared: list[Point]

@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
@@ -74,7 +74,7 @@ class LockRetry:
 
     def run(self, action: Callable[[], Result]) -> Result:
         """The result of `action`. Raises Locked, Damaged, Unusable."""
-        pauses: Iterator[float] | None = None
+        left_s, pause = WAIT_S if self._waits else 0.0, FIRST_PAUSE_S
         while True:
             try:
                 result = action()
@@ -84,25 +84,15 @@ class LockRetry:
                     raise DamagedCounts from error
                 if code not in LOCKED_CODES:
                     raise CountsUnusable from error
-                pauses = pauses or _pauses(WAIT_S if self._waits else 0.0)
-                pause = next(pauses)
-                time.sleep(pause)
-                if not pause:
+                if left_s <= 0:
                     self._waits = False
                     raise CountsLocked from error
+                time.sleep(min(pause, left_s))
+                left_s -= pause
+                pause = min(2 * pause, LONGEST_PAUSE_S)
             else:
                 self._waits = True
                 return result
-
-
-def _pauses(total_s: float) -> Iterator[float]:
-    """Doubling pauses that add up to `total_s`; the last is 0, after which nothing is tried again."""
-    pause = FIRST_PAUSE_S
-    while total_s > 0:
-        yield min(pause, total_s)
-        total_s -= pause
-        pause = min(2 * pause, LONGEST_PAUSE_S)
-    yield 0.0
 
 
 class CountFile:

@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.structs import value
+import msgspec
+
 from cachecost.prompts.output_format import schema_layer
 from cachecost.prompts.render import Hidden, thread_traits
 from cachecost.prompts.request import Request
@@ -21,8 +22,7 @@ FIELDS = (
 )
 
 
-@value
-class ModelPlaces:
+class ModelPlaces(msgspec.Struct, frozen=True):
     """The row of `hidden.toml` for a model on a day, in tokens; None: as in its generation and its host's rules."""
 
     tool_prompt_head: int | None = None

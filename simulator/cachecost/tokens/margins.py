@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from cachecost.base.structs import value
+import msgspec
+
 from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result
 from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import Prompt, TokenCounter
@@ -37,8 +38,7 @@ MCP = ("mcp_tool_use", "mcp_tool_result")
 CALLS = ("tool_use", "tool_result")
 
 
-@value
-class Margins:
+class Margins(msgspec.Struct, frozen=True):
     """Relative errors by content kind; `base`, the tokens that any prompt may be off besides, and `answer`, those for
     each run of the assistant's blocks in it.
     """

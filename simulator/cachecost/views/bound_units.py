@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-Change = Callable[[str], str]
-NO_BREAK_SPACE = "\u00a0"
 UNITS = r"×|%|s|min|h|days?|ms|k?B|[MG]i?B|KiB|tokens?"
 MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 BEFORE_UNIT = re.compile(rf"(?<=[\d]) (?=(?:{UNITS}|{MONTHS})(?![\w-]))|(?<=\d[kMB]) (?=(?:{UNITS})(?![\w-]))")
@@ -20,7 +18,7 @@ CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE
 
 def bind_units(text: str) -> str:
     """`text` with no-break spaces before units."""
-    return BEFORE_UNIT.sub(NO_BREAK_SPACE, text)
+    return BEFORE_UNIT.sub("\u00a0", text)
 
 
 def bind_units_in_html(page: str) -> str:
@@ -33,7 +31,7 @@ def bind_units_in_markdown(text: str) -> str:
     return _outside(CODE, text, bind_units)
 
 
-def _outside(kept: re.Pattern[str], text: str, change: Change) -> str:
+def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> str:
     made, start = [], 0
     for found in kept.finditer(text):
         made += [change(text[start : found.start()]), found[0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from io import StringIO
 from typing import IO, Any
 
 from rich.console import RenderableType
@@ -13,15 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.lint.finding import LintFinding
-from cachecost.base.formatting import count_text, encodable, tokens
+from cachecost.base.formatting import count_text, tokens
 from cachecost.views.charts.palette import SEVERITY_STYLES
-from cachecost.views.streams import REPORT_WIDTH, inert_console, stream_look, styled_stream, without_end_blanks
+from cachecost.views.streams import REPORT_WIDTH, render_text, stream_look, write_report
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import shorten_middle
 
 INDENT = 7
 LONGEST_NAME = 40
-
-
 FIELDS = (
     *("code", "name", "severity", "path", "request", "call", "calls", "message", "why"),
     *("fix", "source", "tokens", "offset", "excerpt", "session", "file", "line", "bill", "explains_as"),
@@ -30,8 +28,7 @@ FIELDS = (
 
 def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
     """What `lint --json` prints, as one object."""
-    rows = [{name: getattr(one, name) for name in FIELDS} for one in findings]
-    return {"format": 1, "requests": requests, "findings": rows}
+    return {"format": 1, "requests": requests, "findings": [pick(one, *FIELDS) for one in findings]}
 
 
 def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
@@ -40,14 +37,6 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     `pricing` is the command that prices the findings; "" for none.
     """
     width, colours = stream_look(stream)
-    page = StringIO()
-    console = inert_console(
-        page,
-        width=min(width, REPORT_WIDTH),
-        color_system="standard" if colours else None,
-        force_terminal=bool(colours),
-        legacy_windows=False,
-    )
     many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
     head = " · ".join([count_text(requests, "request"), *(counts or ["nothing found"])])
@@ -66,10 +55,7 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     codes = sorted({one.explains_as for one in findings if one.explains_as and one.severity != "note"})
     if pricing and codes:
         parts += [Text(), Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")]
-    for part in parts:
-        console.print(part, highlight=False)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    styled_stream(stream).write(encodable(without_end_blanks(page.getvalue()), encoding))
+    write_report(render_text(parts, min(width, REPORT_WIDTH), "standard" if colours else None), stream)
 
 
 def _how_much(one: LintFinding, shows_request: bool) -> str:

@@ -11,13 +11,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
-from cachecost.base.formatting import PLAIN_ASCII, SIGNS, inert, inert_output, inert_text, without_commands
+from cachecost.base.formatting import PLAIN_ASCII, SIGNS, encodable, inert, inert_output, inert_text, without_commands
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 REPORT_WIDTH = 120
 """Cells of a report that is written into a pipe, and of its prose at most."""
@@ -118,6 +118,20 @@ def stream_look(stream: IO[str]) -> tuple[int, Colours | None]:
     console = report_console(stream, REPORT_WIDTH)
     has_colours = console.is_terminal and not console.no_color
     return console.width, cast("Colours | None", console.color_system) if has_colours else None
+
+
+def render_text(parts: Iterable[RenderableType], width: int, colours: Colours | None = None) -> str:
+    """What rich makes of the parts in `width` cells, without the blanks at the ends of lines."""
+    page = StringIO()
+    console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
+    for part in parts:
+        console.print(part, highlight=False)
+    return without_end_blanks(page.getvalue())
+
+
+def write_report(text: str, stream: IO[str]) -> None:
+    """Write text whose foreign parts are inert; ASCII takes the place of signs that the encoding lacks."""
+    styled_stream(stream).write(encodable(text, getattr(stream, "encoding", None) or "utf-8"))
 
 
 @cache

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from math import ceil
 from typing import IO, Any
 
-from cachecost.analysis.whatif.pauses import TTLBreakEven
 from cachecost.analysis.whatif.results import (
     NO_CHANGE,
     NOT_EVALUATED,
@@ -17,6 +15,7 @@ from cachecost.analysis.whatif.results import (
     Action,
     Alternative,
     Combination,
+    TTLBreakEven,
     WhatifReport,
 )
 from cachecost.base.formatting import (
@@ -40,9 +39,11 @@ from cachecost.base.formatting import (
     short_session,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -189,7 +190,20 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         "calls": whatif.calls,
         "cost_usd": exact(whatif.cost),
         "simulated_usd": exact(whatif.simulated),
-        "alternatives": [_alternative(one) for one in whatif.alternatives],
+        "alternatives": [
+            {
+                **pick(one, "name", "kind", "does"),
+                "cost_usd": exact_or_none(one.cost),
+                "most_usd": exact_or_none(one.most),
+                "saving_usd": exact_or_none(one.saving),
+                "share": _float(one.share),
+                **pick(one, "calls_changed", "extra_calls"),
+                "error_usd": exact(one.error),
+                **pick(one, "keeps_answers", "assumption", "supported"),
+                "depends_on": list(one.depends_on),
+            }
+            for one in whatif.alternatives
+        ],
         "jointly": whatif.jointly and _jointly(whatif.jointly),
         "break_even": edge
         and {
@@ -213,42 +227,18 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     if whatif.actions:
         made["actions"] = [
             {
-                "name": one.name,
-                "at": one.at,
+                **pick(one, "name", "at"),
                 "price_usd": exact(one.price),
                 "cost_usd": exact(one.cost),
                 "cost_without_usd": exact(one.cost_without),
                 "tokens_lost": one.lost,
                 "then_usd": exact(one.then),
                 "then_without_usd": exact(one.then_without),
-                "pays_after": one.pays_after,
-                "assumption": one.assumption,
-                "session": one.session,
-                "file": one.file,
-                "line": one.line,
+                **pick(one, "pays_after", "assumption", "session", "file", "line"),
             }
             for one in whatif.actions
         ]
     return made
-
-
-def _alternative(one: Alternative) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "kind": one.kind,
-        "does": one.does,
-        "cost_usd": exact_or_none(one.cost),
-        "most_usd": exact_or_none(one.most),
-        "saving_usd": exact_or_none(one.saving),
-        "share": _float(one.share),
-        "calls_changed": one.calls_changed,
-        "extra_calls": one.extra_calls,
-        "error_usd": exact(one.error),
-        "keeps_answers": one.keeps_answers,
-        "assumption": one.assumption,
-        "supported": one.supported,
-        "depends_on": list(one.depends_on),
-    }
 
 
 def _float(number: Decimal | float | None) -> float | None:
@@ -262,8 +252,7 @@ def _jointly(joint: Combination) -> dict[str, Any]:
         "saving_usd": exact_or_none(joint.saving),
         "sum_of_parts_usd": exact(joint.sum_of_parts),
         "best_part_usd": exact(joint.best_part),
-        "why": joint.why,
-        "supported": joint.supported,
+        **pick(joint, "why", "supported"),
     }
 
 
@@ -272,14 +261,7 @@ MOST_LINES = 10
 
 
 def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
-    console = report_console(stream, PIPE_WIDTH)
-    for line in brief_lines(whatif, arguments):
-        console.print(line, markup=False, soft_wrap=True)
-
-
-def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
-    """The answer, what was asked for or what else saves, how sure that is, and what to type next."""
+    """Print the answer, what was asked for or what else saves, how sure that is, and what to type next."""
     below = [f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"]
     if whatif.asked:
         below += joint_lines(whatif.asked, whatif.cost, is_asked=True)
@@ -297,15 +279,15 @@ def brief_lines(whatif: WhatifReport, arguments: str) -> Iterator[str]:
     if whatif.actions:
         room = MOST_LINES - len(below)
         shown = len(whatif.actions) if len(whatif.actions) <= room else room - 1
-        yield from map(action_answer, whatif.actions[:shown])
-        if rest := len(whatif.actions) - shown:
-            yield f"… and {count_text(rest, 'more action')}: --full"
+        rest = len(whatif.actions) - shown
+        more = [f"… and {count_text(rest, 'more action')}: --full"] if rest else []
+        lines = [*map(action_answer, whatif.actions[:shown]), *more]
     elif one := best(whatif, keeps_answers=True):
-        yield f"{dollars(whatif.cost)} now · {_saving(one)}: {one.does}"
+        lines = [f"{dollars(whatif.cost)} now · {_saving(one)}: {one.does}"]
     else:
-        now = f"{dollars(whatif.cost)} now"
-        yield f"{now}; no single change that keeps the answers saves anything that these data support"
-    yield from below
+        why = "no single change that keeps the answers saves anything that these data support"
+        lines = [f"{dollars(whatif.cost)} now; {why}"]
+    print_lines(report_console(stream, PIPE_WIDTH), [*lines, *below])
 
 
 def _saving(one: Alternative) -> str:
@@ -391,7 +373,6 @@ def _costs_more(one: Alternative) -> bool:
 
 
 def _alternatives_table(alternatives: Sequence[Alternative]) -> Table:
-    """What each alternative costs and saves, and whether that is sure."""
     calls = [f"{one.calls_changed:,}" + (f" +{one.extra_calls:,}" if one.extra_calls else "") for one in alternatives]
     sure = ["no *" if one.supported != YES else "open rule" if one.depends_on else "yes" for one in alternatives]
     places = dollar_places(amount for one in alternatives for amount in (one.cost, one.saving, one.most))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.strategies.agent import Agent

@@ -109,7 +109,25 @@ def account_for(
     ordered = sorted(files, key=begin_and_end)  # of copies, the original ends first
     copied = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
-    found = [*_note_same_lengths(list(_find_rewrites(account)))]
+    found = list(_find_rewrites(account))
+    # Of those that nothing explains: how often a call fell to the same length, and after what.
+    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    everywhere = Counter[int]()
+    unexplained = "billed_not_explained"
+    open_places = [position for position, one in enumerate(found) if one.cause == unexplained and one.call.read]
+    for one in (found[position] for position in open_places):
+        places[session_key(one.file, one.call), one.call.read][place_before(one.call)] += 1
+        everywhere[one.call.read] += 1
+    for position in open_places:
+        one = found[position]
+        here = places[session_key(one.file, one.call), one.call.read]
+        times, of_all = here.total(), everywhere[one.call.read]
+        parts = [f"{times} calls of this session fell to this length"] if times > 1 else []
+        if len(here) > 1:
+            parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
+        parts += [f"{of_all} calls of all sessions"] if of_all > times else []
+        if parts:
+            found[position] = replace_fields(one, words="; ".join([one.words, ", ".join(parts)]))
     found += [one for one in known if id(one.call) not in copied and is_counted(one.call)]
     account.rewrites = sorted(found, key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number))
     return account
@@ -182,22 +200,3 @@ def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
         if is_counted(call):
             cost, words = prices.rewrite_cost(call, tokens), evidence.words
             yield BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True)
-
-
-def _note_same_lengths(rewrites: Sequence[BilledRewrite]) -> Iterator[BilledRewrite]:
-    """The rewrites; of those that nothing explains, how often a call fell to the same length, and after what."""
-    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    everywhere = Counter[int]()
-    for one in rewrites:
-        if one.cause == "billed_not_explained" and one.call.read:
-            places[session_key(one.file, one.call), one.call.read][place_before(one.call)] += 1
-            everywhere[one.call.read] += 1
-    for one in rewrites:
-        key = (session_key(one.file, one.call), one.call.read)
-        here = places.get(key) if one.cause == "billed_not_explained" else None
-        times, of_all = (here.total(), everywhere[one.call.read]) if here else (0, 0)
-        parts = [f"{times} calls of this session fell to this length"] if times > 1 else []
-        if here and len(here) > 1:
-            parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
-        parts += [f"{of_all} calls of all sessions"] if of_all > times else []
-        yield replace_fields(one, words="; ".join([one.words, ", ".join(parts)])) if parts else one

@@ -15,7 +15,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, 
 from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import BilledCall
-from cachecost.providers.clients.setting_rows import ClientSetting, client_settings
+from cachecost.providers.clients.settings import ClientSetting, client_settings
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:
@@ -127,19 +127,14 @@ def compact_calls(account: BillAccount, limit: int, size: CompactionSize, in_sco
                     removed, summary = removed + more, size.summary
             cut[call.number] = removed
             if prices and removed:
-                tokens = changed[id(call)] = _shorten(call, removed, summary, size.static)
+                uncached, read, five, hour, output = call.tokens  # without what was compacted, and with a new summary
+                of_read = max(0, min(removed, read - size.static))
+                new = max(0, min(summary, read - of_read - size.static))
+                written = max(0, call.written - (removed - of_read)) + new
+                of_hour = written if hour and not five else min(hour, written)
+                tokens = changed[id(call)] = uncached, read - of_read - new, written - of_hour, of_hour, output
                 saved += _price(call.tokens, prices) - _price(tokens, prices)
     return CompactedCalls(changed, saved.scaleb(PER_TOKEN))
-
-
-def _shorten(call: BilledCall, removed: int, summary: int, static: int) -> Tokens:
-    """The usage of a call without what a compaction removed before it, and with a new summary."""
-    uncached, read, five, hour, output = call.tokens
-    of_read = max(0, min(removed, read - static))
-    new = max(0, min(summary, read - of_read - static))
-    written = max(0, call.written - (removed - of_read)) + new
-    of_hour = written if hour and not five else min(hour, written)
-    return uncached, read - of_read - new, written - of_hour, of_hour, output
 
 
 def _price(tokens: Tokens, prices: Prices) -> Decimal:

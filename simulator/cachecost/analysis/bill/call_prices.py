@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from decimal import Decimal
 
 import msgspec
@@ -155,9 +154,8 @@ class CallPrices:
         key = (call.host, call.model, None if call.start is None else int(call.start // SECONDS_A_DAY))
         if key not in self._rules:
             try:
-                self._rules[key] = self.rules.rules(
-                    host_of(call.host, self.host, call.model), call.model, day_of_call(call)
-                )
+                day = None if call.start is None else day_of(call.start)
+                self._rules[key] = self.rules.rules(host_of(call.host, self.host, call.model), call.model, day)
             except CannotEvaluate:
                 self._rules[key] = None
         return self._rules[key]
@@ -177,8 +175,3 @@ class CallPrices:
             total += part * (price - prices.read)
             rest -= part
         return total.scaleb(PER_TOKEN)
-
-
-def day_of_call(call: BilledCall) -> date | None:
-    """The day of a call in UTC, which picks its prices and rules."""
-    return None if call.start is None else day_of(call.start)

@@ -7,7 +7,8 @@ read, and the bill what was; losses that no request explains are held when alter
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.account.causes import Cause, causes
@@ -29,6 +30,7 @@ from cachecost.analysis.explain.explaining import (
 from cachecost.analysis.explain.observed_replay import observe_replay
 from cachecost.analysis.replays.steps import PricedSimulation, Replays, as_sent
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
@@ -43,20 +45,6 @@ from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
-
-
-def _share_hour_savings(account: BillAccount) -> dict[int, Decimal]:
-    """USD that a 1h TTL would have saved of each rewrite after a pause that it outlasts, by its `id()`."""
-    shared: dict[int, Decimal] = {}
-    for scope in (is_main, is_sub_agent):
-        saved = saved_by_hour(account, scope)
-        outlasted = [one for one in account.rewrites if scope(one.call) and is_within_hour(one)]
-        costs = {number: one.cost or ZERO for number, one in enumerate(outlasted)}
-        if saved > 0:
-            shares = share_out(saved, list(costs), costs, dict(costs))
-            shared.update((id(outlasted[number]), usd) for number, usd in shares.items())
-    return shared
-
 
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
@@ -191,7 +179,11 @@ def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices
     """The bills of recorded calls in the order of time. Raises InputError for wrong assumptions."""
     sessions = RecordedSessions(name)
     billed = sessions.add_all(calls)
-    known = [(call, bill) for call, bill in zip(calls, billed, strict=True) if bill and _is_known(call, setup)]
+    known: list[tuple[Call, BilledCall]] = []  # those of which a replay can say what they should have read
+    for call, bill in zip(calls, billed, strict=True):
+        if bill and not call.why_unknown and not call.is_bill_only and call.billed is not None:
+            with suppress(CannotEvaluate):
+                known += [(call, bill)] if setup.rules_for(call).uses_breakpoints else []
     has_requests = {id(bill) for _, bill in known}
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
@@ -199,16 +191,6 @@ def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices
     file_of = {id(call): file for file in sessions.files for call in file.calls}
     rewrites = list(_find_request_rewrites(logged, file_of, prices)) if known else []
     return LogBills(sessions.files, logged, rewrites)
-
-
-def _is_known(call: Call, setup: ReplaySetup) -> bool:
-    """Whether a replay can say what the call should have read."""
-    if call.why_unknown or call.is_bill_only or call.billed is None:
-        return False
-    try:
-        return setup.rules_for(call).uses_breakpoints
-    except CannotEvaluate:
-        return False
 
 
 FROM_BILLS = "the bills"
@@ -272,7 +254,14 @@ def explain_account(account: BillAccount) -> Explanation:
     calls = sorted((call for _, call in account.calls()), key=lambda call: call.start or 0.0)
     in_session = numbers_in_sessions(calls)
     numbers = {id(call): (number, own) for number, (call, own) in enumerate(zip(calls, in_session, strict=True), 1)}
-    hour_savings, found, notes = _share_hour_savings(account), list[Finding](), list[Finding]()
+    hour_savings: dict[int, Decimal] = {}  # by `id()` of each rewrite after a pause that a 1h TTL outlasts
+    for scope in (is_main, is_sub_agent):
+        outlasted = [one for one in account.rewrites if scope(one.call) and is_within_hour(one)]
+        costs = {place: one.cost or ZERO for place, one in enumerate(outlasted)}
+        if (saved_in_scope := saved_by_hour(account, scope)) > 0:
+            shares = share_out(saved_in_scope, list(costs), costs, dict(costs))
+            hour_savings.update((id(outlasted[place]), usd) for place, usd in shares.items())
+    found, notes = list[Finding](), list[Finding]()
     for one in account.rewrites:
         cause, saved = causes()[one.cause], hour_savings.get(id(one))
         fix = "" if saved is None else "a 1h TTL on every breakpoint"

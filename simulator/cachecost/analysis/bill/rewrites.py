@@ -10,7 +10,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 import msgspec
 
@@ -95,7 +94,7 @@ def find_evidence(rewrite: Rewrite) -> CauseEvidence:
     What the content shows (a compaction, another model) comes before time, and time before what may only have happened
     at the same moment (an upgrade, a resume).
     """
-    found = next(chain(_find_certain(rewrite), _find_likely(rewrite)), None)
+    found = next(_find_causes(rewrite), None)
     if found is not None:
         return found
     read, idle = rewrite.call.read, rewrite.idle_s
@@ -109,8 +108,9 @@ def find_evidence(rewrite: Rewrite) -> CauseEvidence:
     return CauseEvidence("billed_not_explained", ", ".join(filter(None, words)))
 
 
-def _find_certain(rewrite: Rewrite) -> Iterator[CauseEvidence]:
-    """What content, model, speed and time show, in the order in which they decide."""
+def _find_causes(rewrite: Rewrite) -> Iterator[CauseEvidence]:
+    """In the order in which they decide: what content, model, speed and time show, then what the API reported, then
+    what may only have happened at the same moment."""
     call, before, state, idle, rules = rewrite.call, rewrite.before, rewrite.state, rewrite.idle_s, rewrite.rules
     yield from _find_events(rewrite, "first")
     if call.model != before.model:
@@ -128,11 +128,7 @@ def _find_certain(rewrite: Rewrite) -> Iterator[CauseEvidence]:
     is_in_flight = call.start is not None and before.answered is not None and call.start < before.answered
     if is_in_flight and not has_time_of_copy(call, before):
         yield CauseEvidence("concurrent_write", "sent before the call that wrote the prefix had begun to answer")
-
-
-def _find_likely(rewrite: Rewrite) -> Iterator[CauseEvidence]:
-    """What the API reported, and what may only have happened at the same moment, in the order in which they decide."""
-    call, state, reason = rewrite.call, rewrite.state, rewrite.call.miss_reason
+    reason = call.miss_reason
     cause = next((row.cause for row in coded_causes().values() if row.word == reason), None)
     if cause is not None and reason not in UNSPECIFIC:
         around = next(_find_events(rewrite), None)
@@ -145,9 +141,9 @@ def _find_likely(rewrite: Rewrite) -> Iterator[CauseEvidence]:
         words = f"{call.blocks} blocks were added, more than a breakpoint looks back"
         yield CauseEvidence("lookback_exceeded", words)
     # The request began after the record before it, at some time until its answer: perhaps when all had expired.
-    idle = state.age(call.answered)
-    if idle is not None and idle >= ttl_seconds(state.ttl, state.ttl_s):
-        words = f"answered {duration(idle)} after the call before, longer than the {state.ttl} TTL"
+    age = state.age(call.answered)
+    if age is not None and age >= ttl_seconds(state.ttl, state.ttl_s):
+        words = f"answered {duration(age)} after the call before, longer than the {state.ttl} TTL"
         yield CauseEvidence("ttl_expired", words)
 
 
@@ -196,37 +192,30 @@ class SharedPrefixes:
             firsts.sort(key=lambda one: one[1].start or 0.0)
             touches = sorted(self._touches[kind]) if len(firsts) > 1 else []
             for number, (file, call) in enumerate(firsts[1:], 1):
-                writer = _find_writer_in_flight(call, [one for _, one in firsts[:number]])
+                # An earlier first call that had not begun to answer when this one was sent; a copy has other stamps.
+                start = call.start or 0.0
+                in_flight = (
+                    one
+                    for _, one in reversed(firsts[:number])
+                    if one.answered is not None and one.written and one.answered > start
+                    if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S
+                )
+                writer = next(in_flight, None)
                 sizes = [
                     (other.project != file.project, one.read)
                     for other, one in firsts
                     if one is not call and call.read < one.read <= call.total_input
                 ]
-                size = (min(sizes)[1] if sizes else 0) or (_estimate_shared(call, writer) if writer else 0)
+                size = min(sizes)[1] if sizes else 0
+                # Of sub-agents that started together, if their prompts are alike, the length of the shared prefix.
+                if not size and writer and call.agent and call.session == writer.session:
+                    cached = [one.cached - one.new_chars // CHARACTERS_PER_TOKEN for one in (call, writer)]
+                    is_same = call.agent_type or max(cached) - min(cached) <= SAME_SIZE * max(cached)
+                    size = max(0, min(cached)) if is_same else 0
                 tokens = min(size - call.read, call.written + call.tokens[0])
                 evidence = _find_prefix_evidence(call, writer, touches) if tokens > 0 else None
                 if evidence:
                     yield file, call, tokens, evidence
-
-
-def _find_writer_in_flight(call: BilledCall, earlier: Sequence[BilledCall]) -> BilledCall | None:
-    """An earlier first call that had not begun to answer when this one was sent."""
-    start = call.start or 0.0
-    for one in reversed(earlier):
-        if one.answered is None or not one.written or one.answered <= start:
-            continue
-        if one.answered - (one.start or 0.0) >= SHORTEST_CALL_S:  # else its stamps are those of a copy
-            return one
-    return None
-
-
-def _estimate_shared(call: BilledCall, writer: BilledCall) -> int:
-    """The length of the prefix of two sub-agents that started together, if their prompts are alike; 0: unknown."""
-    if not call.agent or call.session != writer.session:
-        return 0
-    sizes = [one.cached - one.new_chars // CHARACTERS_PER_TOKEN for one in (call, writer)]
-    is_same = call.agent_type or max(sizes) - min(sizes) <= SAME_SIZE * max(sizes)
-    return max(0, min(sizes)) if is_same else 0
 
 
 def _find_prefix_evidence(

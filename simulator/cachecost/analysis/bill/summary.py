@@ -16,7 +16,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_
 from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.providers.clients.setting_rows import client_settings
+from cachecost.providers.clients.settings import client_settings
 from cachecost.providers.usage import (
     COST_CLASSES,
     NO_AMOUNTS,

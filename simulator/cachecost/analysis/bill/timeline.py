@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
 from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
+from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.usage import COST_CLASSES, USUAL_TTL_S, ZERO, call_amounts
 

@@ -6,15 +6,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, groupby
 from operator import itemgetter
 
 from cachecost.base.formatting import (
     UNKNOWN,
     all_of,
+    capitalized,
     change,
     change_text,
     count_text,
@@ -23,10 +24,12 @@ from cachecost.base.formatting import (
     dollars,
     percent,
     quote,
+    range_text,
     rough_dollars,
     times,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Ledger, most_of
 from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, Cost, LessInput
 from cachecost.prompts.blocks import Layer
@@ -301,13 +304,6 @@ class Summary:
         return tuple(line for line in self.lines if line.is_apart)
 
     @property
-    def is_certain(self) -> bool:
-        """Whether the best stays the best even if best-effort hits do not happen."""
-        best = self.best
-        others = [line for line in ranked(self.lines) if line is not best]
-        return best is None or best.most is None or all(best.most <= line.effort for line in others)
-
-    @property
     def class_names(self) -> dict[str, str]:
         """What the token classes are called, with the host's own words for its TTLs."""
         short, long = next((ledger.ttls for ledger in self.comparison.ledgers), TTL_NAMES)
@@ -457,18 +453,20 @@ def margin_words(one: StrategyLine, other: StrategyLine) -> str:
 
 
 def doubt_sentences(summary: Summary) -> list[str]:
-    """That it is not certain what is the cheapest, where hits are best effort."""
-    if summary.best is None or summary.is_certain:
+    """That it is not certain what is the cheapest, where best-effort hits that do not happen may change it."""
+    best = summary.best
+    others = [line for line in ranked(summary.lines) if line is not best]
+    if best is None or best.most is None or all(best.most <= line.effort for line in others):
         return []
     return ["Hits are best effort here, and the ranges overlap: which one is the cheapest is not certain."]
 
 
-def tie_sentence(summary: Summary, best: StrategyLine, also: StrategyLine | None = None) -> str:
-    """The strategies that `best` leads by less than the error margin, `also` among them; "" where there is none."""
+def tie_sentence(summary: Summary, best: StrategyLine) -> str:
+    """The strategies that `best` leads by less than the error margin; "" where there is none."""
     near = [line for line in summary.best_lines if line not in summary.equal_lines]
     if not near:
         return ""
-    named = also if also in near else max(near, key=lambda line: line.effort)
+    named = max(near, key=lambda line: line.effort)
     if len(summary.best_lines) == 2:
         costs = f"{quote(best.name)} ({best.answer}) and {quote(named.name)} ({named.answer})"
         return f"{costs} are within the error margin: {lead_words(best, named)}."
@@ -601,3 +599,93 @@ def question_title(summary: Summary) -> str:
     if low == high:
         return f"One question costs {least}"
     return f"One question costs {least} ({quote(cheap.name)}) to {most} ({quote(expensive.name)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The places that a strategy can have among those compared, from 1: several where others are indistinguishable."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        """ "1", or "2–3"."""
+        return range_text(str(self.first), str(self.last))
+
+
+def find_ranks(summary: Summary) -> dict[str, Rank]:
+    """The rank of each strategy that is compared, the cheapest first; none of one that is apart or had a refused call.
+
+    It comes after every strategy that is cheaper by more than the error margin of the difference (or, without such a
+    margin, at all), and before every one that is more expensive by more than that.
+    """
+    order = _in_order(summary)
+    first, last = [1] * len(order), [len(order)] * len(order)
+    for low, high in combinations(range(len(order)), 2):
+        if not is_tied(order[low], order[high]):
+            first[high] += 1
+            last[low] -= 1
+    return {line.name: Rank(*places) for line, *places in zip(order, first, last, strict=True)}
+
+
+def rank_fields(summary: Summary) -> dict[str, dict[str, int | None]]:
+    """The ranks for JSON and CSV, by strategy: `rank_from` and `rank_to`, both None for one without a rank."""
+    ranks = find_ranks(summary)
+    return {
+        line.name: {
+            "rank_from": rank.first if (rank := ranks.get(line.name)) else None,
+            "rank_to": rank.last if rank else None,
+        }
+        for line in summary.lines
+    }
+
+
+def rank_sentences(summary: Summary) -> list[str]:
+    """Which strategy is the cheapest, by how much, what is indistinguishable from it, and which cost the same.
+
+    Empty where there is nothing to compare.
+    """
+    if len(summary.lines) < 2:
+        return []
+    best, order, winners = summary.best, _in_order(summary), summary.best_lines
+    if best is None:
+        return [f"{capitalized(who_is_cheapest(()))}."]
+    if len(order) == 1:
+        return [f"{quote(best.name)} is the only strategy that can be compared: {best.answer}."]
+    following = next((line for line in order if line not in winners), None)
+    lead = ""
+    if following:
+        less = following.effort - best.effort
+        share = percent(-(change(best.effort, following.effort) or 0))
+        lead = f", {tokens(int(less))} ({share}) less than {quote(following.name)}"
+        if summary.is_priced:
+            margin = ", ".join(filter(None, (share, margin_words(best, following))))
+            lead = f", {rough_dollars(less)} ({margin}) less than {quote(following.name)}"
+    names = join_names([line.name for line in winners])
+    is_equal = len(summary.equal_lines) == len(winners)
+    if len(winners) == 1:
+        sentences = [f"{quote(best.name)} is the cheapest: {best.answer}{lead}."]
+    elif is_equal:
+        sentences = [f"{names} tie as the cheapest: {best.answer} each{lead}."]
+    else:
+        widest = max(winners, key=lambda line: line.effort)
+        over = f" over {quote(widest.name)}" if len(winners) > 2 else ""
+        sentences = [f"{names} are indistinguishable: {quote(best.name)} has {lead_words(best, widest)}{over}{lead}."]
+    # Those that cost the same to the last digit, apart from the cheapest where the answer says it.
+    groups = [list(group) for _, group in groupby(order, key=lambda line: line.effort)][1 if is_equal else 0 :]
+    ties = [f"{join_names([one.name for one in group])} at {group[0].answer}" for group in groups if len(group) > 1]
+    if ties:
+        sentences.append(f"Equal to the last digit: {'; '.join(ties)}.")
+    return [*sentences, *doubt_sentences(summary)]
+
+
+def _in_order(summary: Summary) -> list[StrategyLine]:
+    """The lines that are compared, the cheapest first, equals in their own order."""
+    return sorted(ranked(summary.lines), key=lambda line: line.effort)
+
+
+def order_words(line: StrategyLine, other: StrategyLine) -> str:
+    """ "less than", "more than", or "the same as" of what cannot be told apart."""
+    if is_tied(line, other):
+        return "the same as" if line.effort == other.effort else "the same within the error as"
+    return "less than" if line.effort < other.effort else "more than"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
 from cachecost.analysis.explain.explaining import explain_workload
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
 from cachecost.ledger.findings import Explanation

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from cachecost.analysis.comparison.ranking import order_words
-from cachecost.analysis.comparison.summary import Summary, doubt_sentences, is_tied, join_names, ranked, summarise
+from cachecost.analysis.comparison.summary import (
+    Summary,
+    doubt_sentences,
+    is_tied,
+    join_names,
+    order_words,
+    ranked,
+    summarise,
+)
 from cachecost.base.formatting import UNKNOWN, all_of, capitalized, dollars, quote, tokens
 from cachecost.ledger.results import Comparison
 from cachecost.scenario.models import FIGURE, ConclusionSpec, fits_verdict

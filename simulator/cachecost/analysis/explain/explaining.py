@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from functools import cached_property, partial
 from itertools import takewhile
@@ -18,6 +18,7 @@ from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_r
 from cachecost.analysis.optimum.lower_bound import lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.formatting import dollars, duration
+from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
@@ -143,7 +144,17 @@ class Netting:
         if cheaper > 0:
             words = words or causes()[best.losses[0].cause].fix
             words += f"; {dollars(saved + cheaper)} with the difference in price"
-        shares = self._share_out(best, best.fixed)
+        still = _paid_again(best.fixed, _group_by_cause(best.fixed).get(best.losses[0].cause, []))
+        paid = _paid_again(best.observed, best.losses)
+        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
+        saved_by = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
+        numbers = [number for number, usd in less.items() if usd > 0]
+        net = saved + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
+        shares = share_out(net, numbers, saved_by, self.left)
+        unnamed = [number for number, usd in saved_by.items() if usd > 0 and number not in shares]
+        rest = net - sum(shares.values(), ZERO)
+        for number, usd in share_out(rest, unnamed, saved_by, dict(saved_by)).items():
+            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
             netted = NettedLoss(loss, best.observed, share, words)
@@ -151,20 +162,6 @@ class Netting:
         self.observed, self.now = best.fixed, best.after
         if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
-
-    def _share_out(self, best: _Choice, fixed: ObservedReplay) -> dict[int, Decimal]:
-        still = _paid_again(fixed, _group_by_cause(fixed).get(best.losses[0].cause, []))
-        paid = _paid_again(best.observed, best.losses)
-        less = {number: usd - still.get(number, ZERO) for number, usd in paid.items()}
-        saved = {number: usd - best.after.costs[number] for number, usd in self.now.costs.items()}
-        numbers = [number for number, usd in less.items() if usd > 0]
-        net = self.now.total - best.after.total + sum((self._unclaimed.pop(one, ZERO) for one in numbers), ZERO)
-        shares = share_out(net, numbers, saved, self.left)
-        others = [number for number, usd in saved.items() if usd > 0 and number not in shares]
-        rest = net - sum(shares.values(), ZERO)
-        for number, usd in share_out(rest, others, saved, dict(saved)).items():
-            self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
-        return shares
 
     def _choose_fix(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
         """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
@@ -192,32 +189,23 @@ class Netting:
         costs = dict[str, Decimal]()
         for fix in FIXERS[losses[0].cause].make(FixContext(self.replays, observed), losses):
             rows = self.replays.changed_rows(fix.steps, observed.tracked)
-            after = self._price(fix, rows, observed, now)
-            if after is not None:
-                costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
-            if after is not None and (best is None or after.total < best.after.total):
+            pairs = list(zip(fix.steps, rows, strict=True))
+            if any(row.error and step.number not in observed.refused for step, row in pairs):
+                continue
+            besides = _price_only_savings(observed, now, fix, rows)
+            by_call: dict[int, Decimal] = {}
+            for number, own in {step.number: row.cost.total for step, row in pairs if step.number}.items():
+                usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
+                # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
+                by_call[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
+            extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
+            after = PricedReplay(by_call, extras, besides)
+            costs[fix.words] = min(after.total, costs.get(fix.words, after.total))
+            if best is None or after.total < best.after.total:
                 best = _Choice(self.replays, losses, observed, fix, after)
         if best is not None and best.fix.names_others:
             best.others = {words: usd for words, usd in costs.items() if words != best.fix.words}
         return best
-
-    def _price(
-        self, fix: Fix, rows: Sequence[CallRow], observed: ObservedReplay, now: PricedReplay
-    ) -> PricedReplay | None:
-        """The calls with a fix, whose `rows` are given; `now` is their price in the `observed` replay. None: one is
-        refused."""
-        pairs, refused = list(zip(fix.steps, rows, strict=True)), observed.refused
-        if any(row.error and step.number not in refused for step, row in pairs):
-            return None
-        besides = _price_only_savings(observed, now, fix, rows)
-        made = {step.number: row.cost.total for step, row in pairs if step.number}
-        costs: dict[int, Decimal] = {}
-        for number, own in made.items():
-            usd, simulated, paid = own + besides.get(number, ZERO), self.simulated[number], self.paid[number]
-            # a call whose bill is below its simulation saves only what is below the bill, and costs more by as much
-            costs[number] = usd - (simulated - paid) if usd >= simulated else min(usd, paid)
-        extras = [(step.call, row.cost.total) for step, row in pairs if step.number == NO_CALL]
-        return PricedReplay(costs, extras, besides)
 
     def _choose_fix_behind(self, choice: _Choice | None) -> _Choice | None:
         """The fix of a cause that only shows once the one before it is fixed, if both together save something."""

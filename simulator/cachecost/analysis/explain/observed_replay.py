@@ -22,7 +22,7 @@ from cachecost.prompts.render import Prompt
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
-from cachecost.simulation.engine import AS_RECORDED, Pass, SimulatedCall
+from cachecost.simulation.engine import AS_RECORDED, SimulatedCall
 
 Conversation = tuple[Thread, bool]
 """The first message of a conversation, and whether it is in a batch."""
@@ -239,21 +239,16 @@ class _HourWriters:
         if outcome.write_1h and step.number != NO_CALL:
             sent = self._sent[step.number - 1].request
             if sent.automatic == "1h" or any(breakpoint.ttl == "1h" for breakpoint in sent.breakpoints):
-                self._note_writes(made.passes[0], kind, depth)
+                end, sizes = outcome.read, made.passes[0].sizes
+                for one in outcome.breakpoints:
+                    if one.prefix.depth > depth and one.ttl == "1h":
+                        tokens, first = sizes.of(one.prefix) - end, path(one.prefix, depth)[0]
+                        loss = Loss(self._position, "hour_unused", first, one.prefix.depth, ttl="1h", tokens=tokens)
+                        self._written.setdefault((kind, one.prefix.layer is not Layer.MESSAGES), []).append(loss)
+                        end, depth = end + tokens, one.prefix.depth
         self._used.update((one.prefix, now) for one in outcome.breakpoints)
         if hit is not None:
             self._used[hit] = now
-
-    def _note_writes(self, made: Pass, kind: Kind, depth: int) -> None:
-        at = made.outcome.read
-        for one in made.outcome.breakpoints:
-            if one.prefix.depth <= depth or one.ttl != "1h":
-                continue
-            tokens = made.sizes.of(one.prefix) - at
-            first = path(one.prefix, depth)[0]
-            loss = Loss(self._position, "hour_unused", first, one.prefix.depth, ttl="1h", tokens=tokens)
-            self._written.setdefault((kind, one.prefix.layer is not Layer.MESSAGES), []).append(loss)
-            at, depth = at + tokens, one.prefix.depth
 
     def idle(self) -> Iterator[Loss]:
         """The writes of each kind of call whose entries were read, and always within 5 minutes; one a call."""

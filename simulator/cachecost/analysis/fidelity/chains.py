@@ -160,7 +160,14 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
     if before is None or not (before.entries or before.step.summed):
         return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
     whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
-    doubt, now = _find_doubt(step, before, rules), request_time(step, before)
+    now = request_time(step, before)
+    doubt = next((words for name, words in DOUBTS.items() if name in step.between), "")  # not of its age
+    if not doubt and (step.summed or before.step.summed):
+        doubt = "it, or the step before it, sums several passes"
+    elif not doubt and before.thought and not rules.keeps_thinking and "human" in step.between:
+        doubt = "earlier thinking was stripped, because a person spoke"
+    elif not doubt and step.blocks >= rules.lookback_positions:
+        doubt = f"{step.blocks} blocks were added, and a breakpoint may not look back that far"
     if doubt:
         return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
@@ -170,20 +177,6 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
         if not (touched and now and has_expired(now.earliest, touched.latest, ttl_s)):
             return _StepPrediction(entry.tokens, UNCLEAR, whole.tokens, whole.ttl, AGE)
     return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
-
-
-def _find_doubt(step: TranscriptStep, before: ChainState, rules: ModelRules) -> str:
-    """Why the step is not knowable, its age apart."""
-    named = next((words for name, words in DOUBTS.items() if name in step.between), "")
-    if named:
-        return named
-    if step.summed or before.step.summed:
-        return "it, or the step before it, sums several passes"
-    if before.thought and not rules.keeps_thinking and "human" in step.between:
-        return "earlier thinking was stripped, because a person spoke"
-    if step.blocks >= rules.lookback_positions:
-        return f"{step.blocks} blocks were added, and a breakpoint may not look back that far"
-    return ""
 
 
 def _predict_usage(

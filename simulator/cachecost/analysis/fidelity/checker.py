@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
 from cachecost.analysis.fidelity.judging import (
     BillComparison,
     BillVerdict,
+    CallFacts,
     PossibleEntry,
     RecordingCheck,
-    input_cost,
-    judge_breakpoint_hit,
-    judge_prefix_hit,
-    judge_range,
-)
-from cachecost.analysis.fidelity.rules_seen import (
-    CallFacts,
     claim_name,
     find_broken_rules,
     find_claims,
     find_exercised_rules,
     find_refuted_claims,
+    input_cost,
+    judge_breakpoint_hit,
+    judge_prefix_hit,
+    judge_range,
 )
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, with_shared_prefix
@@ -295,7 +294,13 @@ class _LogCheck(RecordingCheck):
             prediction.usage,
             case.bill_usage,
         )
-        proves, breaks = _find_evidence(facts, verdict)
+        rules = case.rules  # what the call is evidence for or against: rules of the rulebook, else claims of its host
+        if rules.uses_breakpoints:
+            proves, breaks = find_exercised_rules(facts), find_broken_rules(facts)
+        else:
+            held = find_claims(rules, verdict.kind, facts.predicted, facts.billed)
+            proves = tuple(claim_name(rules.host, one) for one in held)
+            breaks = tuple(claim_name(rules.host, one) for one in find_refuted_claims(rules, facts.billed))
         return Judgement(
             self.source,
             case.call.number or case.number,
@@ -357,13 +362,3 @@ class _LogCheck(RecordingCheck):
         return input_cost(
             usage, lambda tokens: request_quote(self.prices, call, case.rules).of(tokens), case.call.billed
         )
-
-
-def _find_evidence(facts: CallFacts, verdict: BillVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(rules that the call is evidence for or against, those that its bill refuses): the rulebook's, or its host's."""
-    rules = facts.rules
-    if rules.uses_breakpoints:
-        return find_exercised_rules(facts), find_broken_rules(facts)
-    held = find_claims(rules, verdict.kind, facts.predicted, facts.billed)
-    refuted = find_refuted_claims(rules, facts.billed)
-    return tuple(claim_name(rules.host, one) for one in held), tuple(claim_name(rules.host, one) for one in refuted)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import open_input
 from cachecost.conversations.json_object import TranscriptStep
@@ -78,19 +79,41 @@ class Validation:
         A call that several files hold is a call of each of their caches, and one judgement.
         """
         setup = self.setup
-        checker = FidelityChecker(setup.rules, setup.prices, self._counter, setup.host, self.calibrated)
+
+        def counter_for(generation: str) -> TokenCounter:
+            name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
+            return replace(setup, tokens=name).counter(generation)
+
+        checker = FidelityChecker(setup.rules, setup.prices, counter_for, setup.host, self.calibrated)
         judgements: list[Judgement] = []
         not_judged: list[tuple[str, str]] = []
         faults: list[Fault] = []
         known: set[object] = set()
         for log in self.logs:
             try:
-                made, left = _check_log(checker, log, self.format_, known)
+                # A transcript is checked as chains, whose steps have usage and times alone; other logs by requests.
+                name, _ = detect(log, self.format_, "request-log")
+                is_transcript = name == "claude-code"
+                if name == "recording":  # perhaps the content-free form of a transcript
+                    with open_input(log) as stream:
+                        is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
+                said: list[str] = []
+                calls: Sequence[Call | TranscriptStep]
+                if is_transcript:
+                    calls = steps = read_steps(log)
+                    made, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
+                else:
+                    calls = requests = list(read_calls(log, self.format_, said.append, says_format=False))
+                    made, left = checker.check_calls(str(log), requests)
             except InputError as error:
                 faults += error.faults
-                made, left = [], [(fault.file, str(fault).removeprefix(f"{fault.file}:")) for fault in error.faults]
-            judgements += made
-            not_judged += left
+                not_judged += [(one.file, str(one).removeprefix(f"{one.file}:")) for one in error.faults]
+                continue
+            ids = {call.line: call.id for call in calls if call.id}
+            new = [one for one in made if ids.get(one.line) not in known]
+            known.update(ids[one.line] for one in new if one.line in ids)
+            judgements += new
+            not_judged += [*left, *((str(log), words) for words in said)]
         sources = "; ".join(sorted({counter.source for counter in setup.counters.values()}))
         source = ", then ".join(filter(None, ("bills of other calls", sources))) if self.calibrated else sources
         return Fidelity(judgements, source, not_judged, faults=faults)
@@ -112,33 +135,3 @@ class Validation:
                 judged = replace(self, logs=logs, setup=replace(self.setup, rules=rules)).fidelity().judgements
                 exact = [one.exact for one in judged if one.kind in ("hit", "cold")]
                 yield AssumptionSupport(switch.name, value, sum(exact), len(exact))
-
-    def _counter(self, generation: str) -> TokenCounter:
-        name = self.tokens or ("ctok" if generation.startswith(CLAUDE) and has_ctok() else "tiktoken")
-        return replace(self.setup, tokens=name).counter(generation)
-
-
-def _check_log(
-    checker: FidelityChecker, log: Path, format_: str, known: set[object]
-) -> tuple[list[Judgement], list[tuple[str, str]]]:
-    """Check a file: chains of a transcript, whose steps have usage and times only, or the requests of any other log.
-
-    Judged calls with one of the `known` ids are left out; the ids of the others are added. Raises InputError.
-    """
-    said: list[str] = []
-    calls: Sequence[Call | TranscriptStep]
-    name, _ = detect(log, format_, "request-log")
-    is_transcript = name == "claude-code"
-    if name == "recording":  # perhaps the content-free form of a transcript
-        with open_input(log) as stream:
-            is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
-    if is_transcript:
-        calls = steps = read_steps(log)
-        judgements, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
-    else:
-        calls = requests = list(read_calls(log, format_, said.append, says_format=False))
-        judgements, left = checker.check_calls(str(log), requests)
-    ids = {call.line: call.id for call in calls if call.id}
-    new = [one for one in judgements if ids.get(one.line) not in known]
-    known.update(ids[one.line] for one in new if one.line in ids)
-    return new, [*left, *((str(log), words) for words in said)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from cachecost.analysis.lint.loaded_request import LAYERS, UNCONFIRMED, Confirmation
+from cachecost.base.structs import replace
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")

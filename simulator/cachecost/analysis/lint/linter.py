@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -29,6 +29,7 @@ from cachecost.analysis.lint.pair_checks import (
 )
 from cachecost.analysis.lint.request_checks import MAYBE, SURE, Guesser, check_lengths, check_refusals, early_blocks
 from cachecost.base.errors import CannotEvaluate, OtherCache
+from cachecost.base.structs import replace
 from cachecost.caches.losses import MOST_RECENT, find_shared_content, have_one_static
 from cachecost.conversations.calls import Call
 from cachecost.conversations.sessions import CallTree, Turn

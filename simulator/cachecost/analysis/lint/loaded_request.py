@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import APIS, api_of, messages_body
 from cachecost.prompts.blocks import Block, Layer, Prefix, Thread, is_server_result

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import (
     CONFIRMED,
     SAME,
-    CallBill,
     LoadedRequest,
     Place,
     SizedBreakpoint,
@@ -24,8 +22,9 @@ from cachecost.analysis.lint.loaded_request import (
     message_place,
 )
 from cachecost.analysis.lint.request_checks import inner_path
-from cachecost.analysis.lint.volatile import KIND_NAMES, kind_of, only_words_changed
+from cachecost.analysis.lint.volatile import KIND_NAMES, excerpt, kind_of, only_words_changed
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.caches.losses import LONG_TEXT, share_of_long_text
 from cachecost.prompts.blocks import Block, Prefix, Thread
 from cachecost.prompts.compare import ancestor, first_changed_block, first_difference, texts, value_text
@@ -100,44 +99,31 @@ def settle(
 
     `written` are the prefixes that earlier requests left in the cache.
     """
+    bill = b.bill
     for one in found:
-        settled = one if one.code in UNDECIDED or b.bill is None else _settle_finding(a, b, b.bill, one, written)
-        if settled is not None:
-            yield settled
-
-
-def _settle_finding(
-    a: LoadedRequest, b: LoadedRequest, bill: CallBill, one: LintFinding, written: Collection[Prefix]
-) -> LintFinding | None:
-    """What the bill of `b` leaves of a finding. Models that count in other tokens compare only where nothing was read.
-
-    The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one.
-    """
-    # What `a` left in the cache (None: not known), and how far that may be off.
-    left, error = a.bill.cached_prefix if a.bill else None, 0.0
-    if left is None and a.sized:
-        left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
-    if a.rules.generation != b.rules.generation and bill.usage.read:
-        return one
-    if left is None:
-        return _bound_finding(a, bill, one)
-    lost, is_read_past = left - bill.usage.read, False
-    if one.tokens is not None and bill.usage.read > left - one.tokens:
-        before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
-        own = next((b.length(node) for node in b.nodes() if node in written), 0)
-        is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
-    if lost <= SAME + error or is_read_past:
-        return _bound_finding(a, bill, one) if bill.is_summed else None
-    tokens = lost if one.tokens is None else min(one.tokens, lost)
-    words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
-    return replace(one, tokens=tokens, message=words, bill=CONFIRMED)
-
-
-def _bound_finding(a: LoadedRequest, bill: CallBill, one: LintFinding) -> LintFinding | None:
-    """A bill that is no length of a prefix still bounds what was written again: by all that was not read."""
-    most = bill.usage.unread
-    is_refuted = one.tokens is not None and one.tokens - a.error(one.tokens) > most + SAME
-    return None if is_refuted else one
+        # Models that count in other tokens compare only where nothing was read.
+        if one.code in UNDECIDED or bill is None or (a.rules.generation != b.rules.generation and bill.usage.read):
+            yield one
+            continue
+        # What `a` left in the cache (None: not known), and how far that may be off.
+        left, error = a.bill.cached_prefix if a.bill else None, 0.0
+        if left is None and a.sized:
+            left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
+        lost, is_read_past = 0 if left is None else left - bill.usage.read, False
+        if left is not None and one.tokens is not None and bill.usage.read > left - one.tokens:
+            before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
+            own = next((b.length(node) for node in b.nodes() if node in written), 0)
+            is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
+        if left is not None and lost > SAME + error and not is_read_past:
+            tokens = lost if one.tokens is None else min(one.tokens, lost)
+            words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
+            yield replace(one, tokens=tokens, message=words, bill=CONFIRMED)
+        # The first of several passes read no more than their sum: a sum can confirm a loss, and seldom refute one. A
+        # bill that is no length of a prefix still bounds what was written again: by all that was not read.
+        elif (left is None or bill.is_summed) and (
+            one.tokens is None or one.tokens - a.error(one.tokens) <= bill.usage.unread + SAME
+        ):
+            yield one
 
 
 PARAMETERS: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain, takewhile
 
-from cachecost.analysis.lint.excerpts import excerpt
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.loaded_request import (
     CONFIRMED,
@@ -22,8 +20,9 @@ from cachecost.analysis.lint.loaded_request import (
     strip_request,
     without_cache,
 )
-from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, find_volatile_words
+from cachecost.analysis.lint.volatile import KIND_NAMES, VolatileWord, excerpt, find_volatile_words
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import texts
 from cachecost.prompts.request import (

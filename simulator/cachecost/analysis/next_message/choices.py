@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from decimal import Decimal
 
+import msgspec
+
 from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.advice import measure_compactions
 from cachecost.analysis.bill.timeline import session_timelines
@@ -32,7 +34,7 @@ from cachecost.analysis.next_message.state import (
 from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.limits import json_value
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call, derive_call
@@ -166,8 +168,7 @@ FEWEST_PAUSES = 3
 """Fewer say nothing about a person's habits."""
 
 
-@value
-class KeepAliveAdvice:
+class KeepAliveAdvice(msgspec.Struct, frozen=True):
     """Keep-alives for one pause, each `cost` USD: `max_tokens: 0`, the first at `send_at`, then every `interval_s`.
 
     `worth_up_to` is the break-even: one more costs more than writing the prefix again. `advised` of them save most on
@@ -225,8 +226,7 @@ COMPACT, PLAIN, DEFERRED = "after /compact", "tools added", "tools deferred"
 READS_NOTHING = "another model reads nothing of this cache"
 
 
-@value
-class NextAlternative:
+class NextAlternative(msgspec.Struct, frozen=True):
     """One way to go on: the usage and USD of the next message, and what has to be paid before it (`first`).
 
     `note` says what the figures take for granted.
@@ -246,8 +246,7 @@ class NextAlternative:
         return None if own is None or first is None else own + first
 
 
-@value
-class NextChoice:
+class NextChoice(msgspec.Struct, frozen=True):
     """The next message, what could be done instead, the compaction in detail, and the advice on keep-alives."""
 
     message: NextMessage
@@ -383,24 +382,17 @@ def next_session(account: BillAccount, key: str, workload: Workload | None = Non
         return None
     client = timeline[-1].file.client
     size = measure_compactions(account) if not state.summary_tokens else None
-    state = replace(
-        state,
-        can_keep_alive=client not in WITHOUT_KEEP_ALIVES,
-        static_warm_until=_static_warm_until(account, key, state, find),
-        summary_tokens=size.summary if size else state.summary_tokens,
-    )
-    is_whole = workload is not None and timeline[-1].file.has_requests
-    return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)
-
-
-def _static_warm_until(account: BillAccount, key: str, state: SessionState, find: FindModel) -> float | None:
-    """Until when other sessions of the same client, version and model keep tools and system prompt warm."""
-    if not state.static_tokens:
-        return None
-    ends: list[float] = []
-    for file, call in account.calls():
+    ends: list[float] = []  # until when other sessions of the same version and model keep tools and system prompt warm
+    for file, call in account.calls() if state.static_tokens else ():
         is_same = (call.model, call.version, call.read) == (state.model, state.version, state.static_tokens)
         if is_same and call.start is not None and not call.agent and session_key(file, call) != key:
             ttl_s = find(call, "").ttl_s
             ends.append(call.start + (ttl_s.get("1h" if call.tokens[3] else "5m") or USUAL_TTL_S["5m"]))
-    return max(ends, default=None)
+    state = replace(
+        state,
+        can_keep_alive=client not in WITHOUT_KEEP_ALIVES,
+        static_warm_until=max(ends, default=None),
+        summary_tokens=size.summary if size else state.summary_tokens,
+    )
+    is_whole = workload is not None and timeline[-1].file.has_requests
+    return NextSession(state, find, LastConversation(workload) if workload is not None and is_whole else None)

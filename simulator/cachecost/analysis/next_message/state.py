@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.expiry import has_expired, live_tokens
 from cachecost.conversations.input_files import BilledCall
 from cachecost.prompts.output_format import effort_layer
@@ -28,8 +28,7 @@ SUMMARY_TOKENS = 2_000
 """Of a compaction where the session had none: as `whatif` assumes."""
 
 
-@value
-class SessionState:
+class SessionState(msgspec.Struct, frozen=True):
     """A session after its last call, from the bills of its main thread; times are in seconds since the epoch.
 
     `prompt_tokens` is what the next prompt repeats: input and output of the last call. `cached_tokens` of them were
@@ -111,8 +110,7 @@ DAY_S, QUARTER_S = 86400, 900
 NO_TTLS: Mapping[str, float] = {}
 
 
-@value
-class BilledModel:
+class BilledModel(msgspec.Struct, frozen=True):
     """A model on a host and day: its prices (None: unknown), TTLs in seconds, and shortest prompt that is cached."""
 
     model: str
@@ -184,16 +182,14 @@ def model_of_state(state: SessionState, find: FindModel, model: str = "", at: fl
     return find(call, model)
 
 
-@value
-class Price:
+class Price(msgspec.Struct, frozen=True):
     """The usage of a call, and its USD (None: no price is known)."""
 
     usage: Usage
     cost: Decimal | None
 
 
-@value
-class NextMessage:
+class NextMessage(msgspec.Struct, frozen=True):
     """The first call of the next message at a moment, and the same where nothing of its cache is left (`cold`)."""
 
     is_warm: bool
@@ -244,8 +240,7 @@ SIDE_TTL = "5m"
 """What the call writes: everything but the main thread has the short TTL unless set otherwise."""
 
 
-@value
-class CompactionPrice:
+class CompactionPrice(msgspec.Struct, frozen=True):
     """/compact now: its own call, the next message after it, and what each later message costs less (`saved`, USD).
 
     `kept_tokens` is the length of the conversation afterwards. `breaks_even_after` is the number of messages after

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
 from cachecost.analysis.bill.timeline import TimelineCall, calls_by_time, sessions_by_time
 from cachecost.analysis.next_message.choices import KeepAliveAdvice, NextSession, advise_keep_alive, next_session
 from cachecost.analysis.next_message.state import NextMessage, SessionState, model_of_state, next_message
+from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 
 MOST_CALLS = 200

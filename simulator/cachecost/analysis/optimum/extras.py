@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from cachecost.analysis.optimum.plan_evaluator import (
@@ -18,6 +18,7 @@ from cachecost.analysis.optimum.plan_evaluator import (
     find_markable,
 )
 from cachecost.analysis.optimum.tree import BlockTree
+from cachecost.base.structs import replace
 from cachecost.caches.expiry import CacheEntry, ttl_s_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import derive_call

@@ -34,7 +34,7 @@ Pre-warming of a prefix that it partly reads writes for five minutes; otherwise 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -42,6 +42,7 @@ from typing import Literal, NamedTuple
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix

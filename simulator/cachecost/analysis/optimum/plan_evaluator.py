@@ -10,8 +10,10 @@ from decimal import Decimal
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.conversations.calls import Call
@@ -79,8 +81,7 @@ BlockKey = tuple[Layer, int, int]
 NO_BREAKPOINTS: Breakpoints = ()
 
 
-@value
-class RenderedPass:
+class RenderedPass(msgspec.Struct, frozen=True):
     """A prompt without breakpoints, and the lengths of its prefixes."""
 
     prompt: Prompt

@@ -73,11 +73,11 @@ class PlanRun:
         found = [float("inf")]
         for start in reversed(starts):
             found.append(min(start, found[-1]))
-        self._starts_from = found[::-1]
+        self.starts_from = found[::-1]
         self.seen: list[frozenset[Key]] = []
         self.history = EntryHistory()
         self._found: list[BreakpointPrefix | None] = []
-        self._readers: dict[Key, list[int]] = {}
+        self.readers: dict[Key, list[int]] = {}
         self.done = self._run()
         self.usd = sum((one.usd for one in self.done), ZERO)
 
@@ -94,7 +94,7 @@ class PlanRun:
             entries.used = set()
             done.append(run_step(call))
             for key in entries.used:
-                self._readers.setdefault(key, []).append(number)
+                self.readers.setdefault(key, []).append(number)
                 self.history.add(key, number, LOOK_UP(entries, key))
             self.seen.append(frozenset(entries.used))
             self._found.append(cache.found)
@@ -106,19 +106,9 @@ class PlanRun:
             return Planner(self.evaluator, self.choices, cache).run_step
         return lambda call: self.evaluator.run_step(cache, cast("PlanStep", call))
 
-    def next_reader(self, key: Key, number: float) -> int | None:
-        """The first call after this number that looks at an entry."""
-        readers = self._readers.get(key, [])
-        at = bisect_right(readers, number)
-        return readers[at] if at < len(readers) else None
-
     def found_by(self, number: float) -> BreakpointPrefix | None:
         """What a call found cached before the recording began. Those that are added find nothing."""
         return self._found[int(number)] if number.is_integer() else None
-
-    def start_after(self, number: float) -> float:
-        """The earliest start of the calls after this number."""
-        return self._starts_from[floor(number) + 1]
 
     def changes_to(self, calls: Sequence[PlanCall]) -> Changes:
         """The changes to calls that have more among them, or other breakpoints."""
@@ -183,7 +173,7 @@ def _changed_usd(run: PlanRun, changes: Changes) -> Decimal:
         if number.is_integer():
             usd -= run.done[int(number)].usd
             used = used | run.seen[int(number)]
-        start = min([run.start_after(number), *(start for other, start in added if other > number)])
+        start = min([run.starts_from[floor(number) + 1], *(start for other, start in added if other > number)])
         now = [(key, entries.look_up(key)) for key in used]
         entries.position = number
         for key, entry in now:
@@ -191,9 +181,10 @@ def _changed_usd(run: PlanRun, changes: Changes) -> Decimal:
             before = run.history.at(key, number)
             is_as_before = are_alike(_unless_expired(entry, start), _unless_expired(before, start), start)
             entries.settle(key, is_as_before)
-            following = None if is_as_before else run.next_reader(key, number)
-            if following is not None:
-                heappush(waiting, float(following))
+            readers = run.readers.get(key, []) if not is_as_before else []
+            following = bisect_right(readers, number)
+            if following < len(readers):
+                heappush(waiting, float(readers[following]))
     return usd
 
 

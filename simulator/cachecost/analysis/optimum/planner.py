@@ -116,13 +116,25 @@ class Choices:
             wanted: list[Prefix] = list(dict.fromkeys(node for node in (last, hour) if node is not None))
             if hit is not None and accepts_breakpoints(hit) and not is_reached(event, wanted, hit):
                 wanted.append(hit)
-            for node in self._find_shared(event, ranges, last, hit):
-                if node not in wanted:
-                    wanted.append(node)
+            # Blocks up to the last breakpoint where a later call diverges, the most useful first.
+            depth = max((node.depth for node in (last, hit) if node), default=0)
+            shared: list[tuple[float, int, Prefix]] = []
+            for one in ranges[1:]:
+                parted = find_markable(one.end.prefix)
+                if parted is None or one.parting_s is None or parted.depth > depth:
+                    continue
+                tokens = event.tokens(parted)
+                shared += [(one.parting_s, -tokens, parted)] if tokens >= event.sent.rules.minimum_tokens else []
+            shared.sort(key=itemgetter(0, 1) if self._habits.shares_first else itemgetter(1))
+            wanted = list(dict.fromkeys([*wanted, *(node for *_, node in shared)]))
             if hit is not None and accepts_breakpoints(hit) and hit not in wanted:
                 wanted.append(hit)
-            kept = wanted[: event.sent.rules.maximum_breakpoints]
-            known = tuple(self._assign_ttls(event, sorted(kept, key=lambda node: node.depth), hit, held, hour))
+            kept = sorted(wanted[: event.sent.rules.maximum_breakpoints], key=lambda node: node.depth)
+            # In the order that the API requires: 1h up to the last block that needs it, 5m after it.
+            accepted, limit = self._accepted_ttls(event), hour.depth if hour else 0
+            limit = max(limit, hit.depth) if hit is not None and held == "1h" else limit
+            limit = limit if len(accepted) != 1 else kept[-1].depth if kept and accepted[0] == "1h" else -1
+            known = tuple([BreakpointPrefix(node, "1h" if node.depth <= limit else "5m") for node in kept])
             self._known[event, hit, held] = known
         return known
 
@@ -167,33 +179,6 @@ class Choices:
     def _accepted_ttls(self, event: CallPass) -> list[str]:
         return [self._habits.only] if self._habits.only else list(event.sent.rules.accepted_ttls)
 
-    def _find_shared(
-        self, event: CallPass, ranges: Sequence[BlockRange], last: Prefix | None, hit: Prefix | None
-    ) -> list[Prefix]:
-        """Blocks up to the last breakpoint where a later call diverges, the most useful first."""
-        depth = max((node.depth for node in (last, hit) if node), default=0)
-        least = event.sent.rules.minimum_tokens
-        found: list[tuple[float, int, Prefix]] = []
-        for one in ranges[1:]:
-            node = find_markable(one.end.prefix)
-            if node is None or one.parting_s is None or node.depth > depth or event.tokens(node) < least:
-                continue
-            found.append((one.parting_s, -event.tokens(node), node))
-        key = itemgetter(0, 1) if self._habits.shares_first else itemgetter(1)
-        return [node for _, _, node in sorted(found, key=key)]
-
-    def _assign_ttls(
-        self, event: CallPass, nodes: Sequence[Prefix], hit: Prefix | None, held: TTL | None, hour: Prefix | None
-    ) -> list[BreakpointPrefix]:
-        """TTLs in the order that the API requires: 1h up to the last block that needs it, 5m after it."""
-        accepted = self._accepted_ttls(event)
-        if len(accepted) == 1:
-            return [BreakpointPrefix(node, "1h" if accepted[0] == "1h" else "5m") for node in nodes]
-        limit = hour.depth if hour else 0
-        if hit is not None and held == "1h":
-            limit = max(limit, hit.depth)
-        return [BreakpointPrefix(node, "1h" if node.depth <= limit else "5m") for node in nodes]
-
 
 class Planner:
     """Plans the calls of an evaluator in their order, once: from what `choices` say for what its cache has so far."""
@@ -206,22 +191,20 @@ class Planner:
 
     def run_step(self, call: PlanCall) -> StepResult:
         """Choose the breakpoints of a call, if they are not given, and make it."""
-        step = call if isinstance(call, PlanStep) else PlanStep(call, self._breakpoints(call))
-        return self._evaluator.run_step(self._cache, step)
-
-    def _breakpoints(self, sent: BareCall) -> Breakpoints:
-        """Those that follow from the deepest entry that the call can read, and its TTL."""
-        event = self._choices.events[sent]
-        end = event.deepest
-        if end is None:
-            return ()
-        warm = self._cache.find_warm(sent.prompt)
-        if warm is not None and warm.prefix.depth > end.depth:
-            warm = None
-        for node, entry in self._cache.entries_back(end, warm.prefix.depth if warm else 0, sent.rules):
-            if entry.state(sent.start) == "live":
-                return self._choices.breakpoints(event, node, "1h" if entry.ttl == "1h" else "5m")
-        return self._choices.breakpoints(event, *((warm.prefix, warm.ttl) if warm else (None, None)))
+        if isinstance(call, PlanStep):
+            return self._evaluator.run_step(self._cache, call)
+        event, breakpoints = self._choices.events[call], Breakpoints()
+        if event.deepest is not None:  # those that follow from the deepest entry that the call can read, and its TTL
+            warm = self._cache.find_warm(call.prompt)
+            hit: tuple[Prefix, TTL] | tuple[None, None] = (None, None)
+            if warm is not None and warm.prefix.depth <= event.deepest.depth:
+                hit = warm.prefix, warm.ttl
+            for node, entry in self._cache.entries_back(event.deepest, hit[0].depth if hit[0] else 0, call.rules):
+                if entry.state(call.start) == "live":
+                    hit = node, "1h" if entry.ttl == "1h" else "5m"
+                    break
+            breakpoints = self._choices.breakpoints(event, *hit)
+        return self._evaluator.run_step(self._cache, PlanStep(call, breakpoints))
 
 
 def calls_in_order(

@@ -231,21 +231,15 @@ class FutureUse:
             node = self._tree.node(event.deepest)
             below: Tail | None = None
             while node is not None:
-                later = self._after(node, event.number)
+                asked, later = self._cursors.get(node.prefix, (-1, node.above))
+                later = node.above if event.number < asked else later
+                while later is not None and later.event.number <= event.number:
+                    later = later.next
+                self._cursors[node.prefix] = event.number, later
                 start = self._stops[node.prefix]
                 known.append(BlockRange(node, start, later, _parting(later, below)))
                 node, below = start, later
         return known
-
-    def _after(self, node: BlockNode, number: int) -> Tail | None:
-        """The calls through `node` after the `number`-th."""
-        asked, tail = self._cursors.get(node.prefix, (-1, node.above))
-        if number < asked:
-            tail = node.above
-        while tail is not None and tail.event.number <= number:
-            tail = tail.next
-        self._cursors[node.prefix] = number, tail
-        return tail
 
 
 def _parting(mine: Tail | None, below: Tail | None) -> float | None:

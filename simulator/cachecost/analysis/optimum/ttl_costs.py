@@ -190,7 +190,12 @@ class TTLCosts:
         prices = self._cheapest[rules.model]
         read = event.sent.prices.read * tail.block.tokens
         if state is not None and is_ready(state, event.start):
-            for number, ttl in pings_for(event, state, tail.may_be_extended or self._is_generous):
+            # How many keep-alives bridge the time from the last use to this call, and the TTL after them.
+            gap, ttl_s = event.start - state.touched, ttl_s_of(rules, state.ttl)
+            pings = [(int(gap // ttl_s), state.ttl)]
+            if state.ttl == "5m" and (tail.may_be_extended or self._is_generous) and "1h" in rules.accepted_ttls:
+                pings.append((1 + int((gap - ttl_s) // ttl_s_of(rules, "1h")), "1h"))
+            for number, ttl in pings:
                 may_last = ttl == "1h" or _may_last(tail)
                 after = _touch_block(state, event, "1h" if may_last else "5m")
                 yield read + number * prices.read * tail.block.least, after
@@ -210,14 +215,6 @@ def _may_last(tail: Tail) -> bool:
 def _reads_cost_more(prices: Prices) -> bool:
     """Whether it is cheaper to send a block again than to read it."""
     return prices.read > prices.input or prices.read > prices.write_5m
-
-
-def pings_for(event: CallPass, state: HeldBlock, may_be_extended: bool) -> Iterator[tuple[int, TTL]]:
-    """How many keep-alives bridge the time from the last use to a call, and the TTL after them."""
-    gap, life = event.start - state.touched, ttl_s_of(event.sent.rules, state.ttl)
-    yield int(gap // life), state.ttl
-    if state.ttl == "5m" and may_be_extended and "1h" in event.sent.rules.accepted_ttls:
-        yield 1 + int((gap - life) // ttl_s_of(event.sent.rules, "1h")), "1h"
 
 
 def writes(event: CallPass, prices: Prices) -> Iterator[tuple[TTL, Decimal]]:

@@ -99,8 +99,15 @@ def sent_blocks(call: Call, made: SimulatedCall | None, billed: Usage | None) ->
     else:
         first = made.passes[0]
         is_whole = usage is not None and len(made.passes) == 1
-        found = _size_as_rendered(first, usage if is_whole and usage else first.outcome.usage)
-        found = _insert_stripped(found, call.request)
+        rendered = _size_as_rendered(first, usage if is_whole and usage else first.outcome.usage)
+        messages = (at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES)
+        start = next(messages, len(rendered))
+        found, inside, sent = rendered[:start], rendered[start:], _message_blocks(call.request)
+        before, now = [block.digest for block in sent], [one.digest for one in inside]
+        for kind, i, j, k, m in opcodes(before, now, first_difference(before, now)):
+            if kind != "equal":  # sent, and not rendered
+                found += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
+            found += inside[k:m]
     return _join_fillers(found) if call.line else found
 
 
@@ -173,19 +180,6 @@ def _message_blocks(request: Request) -> list[Block]:
     return [block for message in request.thread.messages() for block in message.blocks]
 
 
-def _insert_stripped(rendered: Sequence[SentBlock], request: Request) -> list[SentBlock]:
-    """The rendered blocks, and between them those that were sent and not rendered."""
-    start = next((at for at, one in enumerate(rendered) if one.block and one.layer is Layer.MESSAGES), len(rendered))
-    inside, sent = rendered[start:], _message_blocks(request)
-    made = list(rendered[:start])
-    before, now = [block.digest for block in sent], [one.digest for one in inside]
-    for kind, i, j, k, m in opcodes(before, now, first_difference(before, now)):
-        if kind != "equal":
-            made += [SentBlock(Layer.MESSAGES, block, 0, "stripped") for block in sent[i:j]]
-        made += inside[k:m]
-    return made
-
-
 Change = Literal["same", "changed", "new"]
 AROUND = 80
 """Characters shown before the first one that differs, of what differs, and after it."""
@@ -225,28 +219,22 @@ class TextDifference:
 
 def compare_blocks(before: Sequence[SentBlock], now: Sequence[SentBlock]) -> CallChanges:
     """The changes from one call to the next. Provider-added tokens are ignored."""
-    old = [at for at, one in enumerate(before) if one.block]
-    new = [at for at, one in enumerate(now) if one.block]
+    old = [(at, one.layer, one.block) for at, one in enumerate(before) if one.block]
+    new = [(at, one.layer, one.block) for at, one in enumerate(now) if one.block]
     found = {at: BlockChange("same") for at, one in enumerate(now) if not one.block}
     kept: set[int] = set()
-    for i, k in pair_in_order([before[at].digest for at in old], [now[at].digest for at in new]):
+    for i, k in pair_in_order([block.digest for *_, block in old], [block.digest for *_, block in new]):
         if i is None or k is None:
             continue
-        one, other = old[i], new[k]
-        is_same = before[one].digest == now[other].digest
-        if is_same or _is_counterpart(before[one], now[other]):
+        (one, layer, was), (other, other_layer, block) = old[i], new[k]
+        is_same = was.digest == block.digest
+        # A block stands for another that is a version of it, or in its place in tools and system.
+        is_head = layer is not Layer.MESSAGES and (was.kind, was.role) == (block.kind, block.role)
+        if is_same or (layer is other_layer and (is_head or are_versions(was, block, layer))):
             found[other] = BlockChange("same" if is_same else "changed", one)
             kept.add(one)
     blocks = [found.get(at, BlockChange("new")) for at in range(len(now))]
-    return CallChanges(blocks, [at for at in old if at not in kept])
-
-
-def _is_counterpart(old: SentBlock, new: SentBlock) -> bool:
-    """Whether a block stands for another: a version of it, or what is in its place in tools and system."""
-    if old.block is None or new.block is None or old.layer is not new.layer:
-        return False
-    is_head = new.layer is not Layer.MESSAGES and (old.block.kind, old.block.role) == (new.block.kind, new.block.role)
-    return is_head or are_versions(old.block, new.block, new.layer)
+    return CallChanges(blocks, [at for at, *_ in old if at not in kept])
 
 
 def first_text_difference(old: Block, new: Block, layer: Layer) -> TextDifference | None:

@@ -17,7 +17,7 @@ from typing import Protocol
 from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.bill.summary import BillSummary, summarize
-from cachecost.analysis.bill.timeline import TimelineCall, session_account, session_timelines, sessions_by_time
+from cachecost.analysis.bill.timeline import TimelineCall, session_account, session_timelines
 from cachecost.analysis.replays.steps import NO_CALL
 from cachecost.analysis.viewing.blocks import (
     CallChanges,
@@ -152,10 +152,6 @@ class SessionListing:
         """The keys of all sessions, the most expensive first."""
         return [row.key for row in self.summary.rows]
 
-    def keys_by_time(self) -> list[str]:
-        """The keys of all sessions, the most recent first."""
-        return sessions_by_time(self.account)
-
     def count_threads(self) -> dict[str, int]:
         """How many threads each session has: its main one and its sub-agents."""
         agents: dict[str, set[str]] = {key: {""} for key in self.keys}
@@ -180,9 +176,6 @@ class SessionListing:
         has_blocks, has_text = is_stored or key in logged.with_requests, is_stored or key in logged.with_text
         has_bill, summary = key not in logged.without_bill, summarize(alone)
         return ViewedSession(session_id(key), key, alone, summary, calls, has_bill, has_blocks, has_text)
-
-
-KEPT_READINGS = 3
 
 
 class NoRequests(CannotEvaluate):
@@ -225,7 +218,7 @@ class CallReading:
                     raise
             found = calls
         self._kept[key] = found
-        while len(self._kept) > KEPT_READINGS:
+        while len(self._kept) > 3:
             del self._kept[next(iter(self._kept))]
         return found
 
@@ -362,12 +355,8 @@ class ViewedCall:
     def difference(self) -> TextDifference | None:
         """Where the first block that changed differs from its counterpart."""
         at = self.changes.first_changed
-        return None if at is None else self.difference_of(at)
-
-    def difference_of(self, at: int) -> TextDifference | None:
-        """Where a block differs from its counterpart; None where it has none, or there is no text."""
-        new, old = self.blocks[at].block, self.counterpart(at)
-        if old is None or old.block is None or new is None:
+        old, new = (None, None) if at is None else (self.counterpart(at), self.blocks[at].block)
+        if at is None or old is None or old.block is None or new is None:
             return None
         return first_text_difference(old.block, new, self.blocks[at].layer)
 

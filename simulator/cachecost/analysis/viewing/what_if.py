@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -12,9 +12,10 @@ from cachecost.analysis.replays.steps import NO_CALL, Replays, cost
 from cachecost.analysis.viewing.listing import SessionReplay
 from cachecost.analysis.whatif.catalogue import MainModel, RecordingProfile
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import measure_pauses
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
+from cachecost.analysis.whatif.results import measure_pauses
 from cachecost.base.errors import CannotEvaluate, nearest
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.simulation.engine import SimulatedCall

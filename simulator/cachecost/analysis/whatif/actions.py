@@ -20,7 +20,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.request import Breakpoint, Request
 from cachecost.providers.hosts import host_of
-from cachecost.providers.served_models import must_be_served, withdrawn
+from cachecost.providers.prices import must_be_served, withdrawn
 
 NEW_TOOL_TOKENS = 300
 """What a tool that no call of the recording has is taken to be long."""

@@ -11,19 +11,26 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from cachecost.analysis.replays.steps import PartPool, StepChange, add_pings, change_calls, has_breakpoints
-from cachecost.analysis.replays.volatile import VolatileTail
-from cachecost.analysis.whatif.compaction import compaction_option, compaction_options
+from cachecost.analysis.replays.steps import (
+    PartPool,
+    StepChange,
+    VolatileTail,
+    add_pings,
+    change_calls,
+    has_breakpoints,
+)
 from cachecost.analysis.whatif.option import (
     CONTENT,
     MODEL,
     PINGS,
     Option,
     breakpoint_options,
+    compaction_option,
+    compaction_options,
     thinking_options,
     ttl_options,
 )
-from cachecost.analysis.whatif.pauses import RecordedPauses, measure_pauses, pings_worth
+from cachecost.analysis.whatif.results import RecordedPauses, measure_pauses, pings_worth
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
@@ -32,9 +39,8 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.request import block_of, sent_breakpoints
 from cachecost.providers.hosts import catalogue, host_of
-from cachecost.providers.prices import STANDARD, Prices
+from cachecost.providers.prices import STANDARD, Prices, last_day, list_models, must_be_served, withdrawn
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.served_models import last_day, list_models, must_be_served, withdrawn
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.simulation.workload import Workload
 from cachecost.strategies.changes.keepalive import KeepAlive
@@ -213,7 +219,19 @@ class RecordingProfile:
         if reads_prompts:
             yield from self._batch_and_residency_options()
         if self.main:
-            yield from self._model_options(self.main)
+            # The models that the host serves on the last day of the recording and today, for the calls of its most
+            # expensive model: with breakpoints that look back as well, and of the same maker (Bedrock also serves
+            # Amazon's).
+            main, day = self.main, self.main.rules.day
+            book = catalogue(main.host)
+            ours = book.model(main.rules.model)
+            found = list(list_models(main.host, day, *([self.today] if self.today else [])))
+            if ours.is_other_way:  # cached as the id of the calls' model names
+                found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
+            for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
+                is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
+                if is_other and self.traffic.setup.rules.rules(main.host, model.id, day).uses_breakpoints:
+                    yield self._model_option(main, model.id)
             yield from self._host_options(self.main)
 
     def _ping_option(self, value: str) -> Option:
@@ -270,20 +288,6 @@ class RecordingProfile:
             return replace(call, request=replace(call.request, params={**params, **geo}))
 
         yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
-
-    def _model_options(self, main: MainModel) -> Iterator[Option]:
-        """The models that the host serves on the last day of the recording and today, for the calls of its most
-        expensive model: with breakpoints that look back as well, and of the same maker (Bedrock also serves Amazon's).
-        """
-        book, day = catalogue(main.host), main.rules.day
-        ours = book.model(main.rules.model)
-        found = list(list_models(main.host, day, *([self.today] if self.today else [])))
-        if ours.is_other_way:  # cached as the id of the calls' model names
-            found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
-        for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
-            is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
-            if is_other and self.traffic.setup.rules.rules(main.host, model.id, day).uses_breakpoints:
-                yield self._model_option(main, model.id)
 
     def _model_option(self, main: MainModel, name: str) -> Option:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""

@@ -4,7 +4,7 @@ from a gain into a loss, or back, under other assumptions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import count_margin, open_usd
 from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED

@@ -12,9 +12,17 @@ from cachecost.analysis.replays.steps import Progress, Replays, cost, quiet
 from cachecost.analysis.whatif.actions import price_actions
 from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.option import Option
-from cachecost.analysis.whatif.pauses import TTLBreakEven, break_even
 from cachecost.analysis.whatif.pricing import AlternativePricing, find_reversals, other_assumptions
-from cachecost.analysis.whatif.results import NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative, Combination, WhatifReport
+from cachecost.analysis.whatif.results import (
+    NOT_EVALUATED,
+    NOT_SUPPORTED,
+    YES,
+    Alternative,
+    Combination,
+    TTLBreakEven,
+    WhatifReport,
+    break_even,
+)
 from cachecost.conversations.calls import BillTotal
 from cachecost.ledger.findings import count_margin
 from cachecost.providers.usage import ZERO
@@ -90,10 +98,6 @@ MOST_OFF = Decimal("0.1")
 FAR = "more than 10%"
 
 
-def no_expectation(replays: int) -> None:
-    """Nobody is told how many replays are to come."""
-
-
 def what_if(
     traffic: Workload,
     asked: Sequence[str] = (),
@@ -101,7 +105,7 @@ def what_if(
     at: int | None = None,
     tries_assumptions: bool | None = None,
     progress: Progress = quiet,
-    expect: Callable[[int], None] = no_expectation,
+    expect: Callable[[int], None] = lambda _: None,
     today: date | None = None,
 ) -> WhatifReport:
     """All alternatives for the calls of a workload, and their best combination.

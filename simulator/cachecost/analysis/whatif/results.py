@@ -1,13 +1,145 @@
-"""The results of `whatif`: alternatives with their dollars, combinations, and the cost of actions."""
+"""The results of `whatif`: alternatives, combinations, actions, and the break-even of the 1h TTL with its pauses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
-from cachecost.analysis.whatif.pauses import TTLBreakEven
+from cachecost.analysis.replays.steps import conversation_of
+from cachecost.conversations.calls import Call
+from cachecost.providers.prices import Prices
+from cachecost.providers.rules import ModelRules
+from cachecost.providers.usage import ZERO, Usage
+
+SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPauses:
+    """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
+
+    `hours` is the time in which conversations went on: pauses, of longer ones an hour.
+    """
+
+    seconds: tuple[float, ...]
+    are_known: bool
+    hours: float
+
+    def between(self, least: float, most: float = float("inf")) -> int:
+        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
+        return sum(least <= one < most for one in self.seconds)
+
+    def missing_reason(self, least: float) -> str:
+        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
+        if not self.are_known:
+            return "the recording has no timestamps, so its pauses are unknown"
+        if not self.seconds:
+            return "no call follows another, so its pauses are unknown"
+        if not self.between(least):
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+        return ""
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, default=0.0)
+
+
+def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
+    """The time since the call before: the one of the same conversation, else the last with the same head."""
+    last: dict[object, float] = {}
+    found = []
+    sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
+    for call in sent:
+        request = call.request
+        conversation = conversation_of(call)
+        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
+        before = last.get(conversation, last.get(head))
+        if before is not None:
+            found.append(call.start - before)
+        last[conversation] = last[head] = call.start
+    at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
+    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+
+
+@dataclass(frozen=True, slots=True)
+class TTLBreakEven:
+    """When the 1h TTL breaks even (the formula is in `rewrites_to_break_even`), and the recording's pauses.
+
+    `needed` is how many tokens must be written again after pauses of 5 to 60 minutes for each token that is new, in
+    tokens per token; `here` what that is in the recording. `needed_pauses` says the same as a number of such pauses,
+    `pauses` how many there are: shorter than 5 minutes, up to an hour, an hour and longer. `longest_s` is the longest.
+    `pings` may bridge a pause before they cost more than writing again.
+    """
+
+    model: str
+    needed: Decimal
+    here: Decimal | None
+    needed_pauses: Decimal | None
+    pauses: tuple[int, int, int]
+    longest_s: float
+    hours: float
+    pings: int | None
+
+    @property
+    def needed_an_hour(self) -> Decimal | None:
+        """Pauses of 5 to 60 minutes per hour at which the 1h TTL breaks even."""
+        return self.needed_pauses / Decimal(str(self.hours)) if self.needed_pauses is not None and self.hours else None
+
+
+def rewrites_to_break_even(prices: Prices) -> Decimal | None:
+    """How many tokens must be written again after a pause, for each token that is new, before an hour pays.
+
+    Per token, five minutes cost `write_5m` when it is new and `write_5m` instead of `read` each time that a pause of 5
+    minutes to an hour lets it expire; an hour costs `write_1h` once. With `n` tokens new and `e` written again:
+
+        n * write_1h + e * read < (n + e) * write_5m   <=>   e / n > (write_1h - write_5m) / (write_5m - read)
+
+    With the usual multipliers 1.25, 2 and 0.1 it is 0.75 / 1.15 = 0.652. None where writing costs no more than reading.
+    """
+    gain = prices.write_5m - prices.read
+    return (prices.write_1h - prices.write_5m) / gain if gain > 0 else None
+
+
+def pings_worth(prices: Prices) -> int | None:
+    """How many pings in one pause cost no more than writing again does above a read: n * read <= write_5m - read.
+
+    None where a read costs nothing.
+    """
+    return int((prices.write_5m - prices.read) / prices.read) if prices.read > 0 else None
+
+
+def break_even(
+    rules: ModelRules, prices: Prices, found: RecordedPauses, at_5m: Sequence[Usage], at_1h: Sequence[Usage]
+) -> TTLBreakEven | None:
+    """The edge for a model, and where the recording stands: it is replayed with all breakpoints at 5m, and all at 1h.
+
+    What is written more at five minutes than at an hour was written again after a pause. None where nothing is cached,
+    or not for an hour.
+    """
+    limit = rewrites_to_break_even(prices)
+    if limit is None or "1h" not in rules.accepted_ttls:
+        return None
+    short, hour = rules.ttl_s["5m"], rules.ttl_s["1h"]
+    new = sum(usage.write for usage in at_1h)
+    again = sum(usage.write for usage in at_5m) - new
+    counts = (found.between(float("-inf"), short), found.between(short, hour), found.between(hour))
+    # What one pause has written again here; else what one would have, the mean cached prefix.
+    cached = [usage.read + usage.write for usage in at_5m if usage.read + usage.write]
+    usual = Decimal(sum(cached)) / len(cached) if cached else ZERO
+    mean = Decimal(again) / counts[1] if counts[1] and again > 0 else usual
+    return TTLBreakEven(
+        rules.model,
+        limit,
+        Decimal(again) / new if new else None,
+        limit * new / mean if mean > 0 else None,
+        counts,
+        found.longest,
+        found.hours,
+        pings_worth(prices),
+    )
+
 
 YES = "yes"
 NO_CHANGE = "no change: "

@@ -140,10 +140,6 @@ def brief_model(row: Row) -> Row:
     return {name: row[name] for name in MODEL_FIELDS} | {name: row["rules"][name] for name in RULE_FIELDS}
 
 
-def is_model(row: Row, name: str) -> bool:
-    return name in (row["id"], *row["aliases"])
-
-
 class NoAnswer(Exception):
     """A command that printed no answer; the text is what it printed to stderr."""
 

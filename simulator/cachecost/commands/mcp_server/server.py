@@ -35,7 +35,6 @@ from cachecost.commands.mcp_server.answers import (
     WhatIfAnswer,
     brief_model,
     cut_answer,
-    is_model,
     run_for_json,
 )
 from cachecost.conversations.input_files import is_url
@@ -162,7 +161,7 @@ def models(
     if model is None:
         answer["models"] = [brief_model(row) for row in rows]
     else:
-        answer["models"] = [row for row in rows if is_model(row, model)]
+        answer["models"] = [row for row in rows if model in (row["id"], *row["aliases"])]
         if not answer["models"]:
             raise ToolError(f"unknown model '{model}' on {host}{near_model(host, model)}")
     return ModelsAnswer(**cut_answer(answer, limit))

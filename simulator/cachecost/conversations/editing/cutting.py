@@ -8,10 +8,10 @@ is split into one file per session, whose lines are copied unchanged.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +21,7 @@ import msgspec
 from cachecost.base.atomic_files import open_whole, private_mode, replace_when_done, safe_name
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import ThreadJoiner, Title
 from cachecost.conversations.calls import Call
@@ -36,20 +37,13 @@ RANGE = re.compile(r"(\d+)(?:(-)(\d*))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class CallSelection:
-    """Which calls stay: those that match all filters.
-
-    `calls` are ranges of numbers, from 1 and with both ends (None: the last); `start` <= time < `end` in seconds since
-    the epoch.
-    """
+    """Which calls stay: those that match all filters. `calls` are ranges of numbers, from 1 and with both ends (None:
+    the last); `start` <= time < `end` in seconds since the epoch."""
 
     calls: tuple[tuple[int, int | None], ...] = ()
     start: float | None = None
     end: float | None = None
     session: str | None = None
-
-    @property
-    def is_by_time(self) -> bool:
-        return self.start is not None or self.end is not None
 
     def has_number(self, number: int) -> bool:
         return not self.calls or any(first <= number <= (last or number) for first, last in self.calls)
@@ -84,10 +78,8 @@ def parse_ranges(text: str) -> tuple[tuple[int, int | None], ...]:
 def cut(
     path: Path, out: Path, selection: CallSelection, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
 ) -> WrittenCalls:
-    """Write the part of a recording that `selection` describes.
-
-    Raises InputError, also where nothing is in it; without `overwrite`, where `out` is there with other content.
-    """
+    """Write the part of a recording that `selection` describes. Raises InputError, also where nothing is in it; without
+    `overwrite`, where `out` is there with other content."""
     _not_over([path], out)
     whole_file = open_whole(out, overwrite, private_mode([path]))
     name, _ = detect(path, format_, "request-log")
@@ -102,43 +94,34 @@ def cut(
             warn(f"{path}: the result begins with tool results whose tool calls are not in it")
         _write(model.records(part, BlockWriter()), whole_file, content_of(path))
         return WrittenCalls(len(part.replies), len(whole.replies))
-    selector = _CallSelector(path, selection)
-    selected = selector.select(read_calls(path, format_, warn))
+    counts = Counter[str]()
+    selected = _select_calls(path, read_calls(path, format_, warn), selection, counts)
     records = call_recording.records(title_of(path, format_), selected, BlockWriter())
     _write(records, whole_file, content_of(path))
-    return WrittenCalls(selector.kept, selector.seen)
+    return WrittenCalls(counts["kept"], counts["seen"])
 
 
-class _CallSelector:
-    """Selects calls while they are read, and counts them."""
-
-    def __init__(self, path: Path, selection: CallSelection) -> None:
-        self.path = path
-        self.selection = selection
-        self.seen = 0
-        self.kept = 0
-
-    def select(self, calls: Iterable[Call]) -> Iterator[Call]:
-        """The number of a call is its place in the file, also if the file is not in time order."""
-        selection, sessions = self.selection, set[str]()
-        for call in calls:
-            self.seen += 1
-            sessions.add(call.session)
-            if selection.is_by_time and call.timestamp is None:
-                reason = "this call has no timestamp: cut by calls or session"
-                raise InputError([Fault(str(self.path), reason, call.line)])
-            is_in_session = selection.session is None or call.session == selection.session
-            if is_in_session and selection.has_number(call.number or self.seen) and selection.has_time(call.start):
-                self.kept += 1
-                yield call
-        if self.kept:
-            return
-        reason = f"no call matches; the recording has {self.seen}"
-        if selection.session is not None and selection.session not in sessions:
-            known = sorted(sessions - {""})
-            hint = nearest(selection.session, known) if known else "; no call has a session"
-            reason = f"no call has session '{selection.session}'{hint}"
-        raise InputError([Fault(str(self.path), reason)])
+def _select_calls(path: Path, calls: Iterable[Call], selection: CallSelection, counts: Counter[str]) -> Iterator[Call]:
+    """The calls that stay; all and those are counted. The number of a call is its place in the file, also if the file
+    is not in time order. Raises InputError, also where none stays."""
+    sessions = set[str]()
+    for call in calls:
+        counts["seen"] += 1
+        sessions.add(call.session)
+        if call.timestamp is None and (selection.start is not None or selection.end is not None):
+            raise InputError([Fault(str(path), "this call has no timestamp: cut by calls or session", call.line)])
+        is_in_session = selection.session is None or call.session == selection.session
+        if is_in_session and selection.has_number(call.number or counts["seen"]) and selection.has_time(call.start):
+            counts["kept"] += 1
+            yield call
+    if counts["kept"]:
+        return
+    reason = f"no call matches; the recording has {counts['seen']}"
+    if selection.session is not None and selection.session not in sessions:
+        known = sorted(sessions - {""})
+        hint = nearest(selection.session, known) if known else "; no call has a session"
+        reason = f"no call has session '{selection.session}'{hint}"
+    raise InputError([Fault(str(path), reason)])
 
 
 def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversation:
@@ -157,10 +140,8 @@ def cut_conversation(whole: Conversation, selection: CallSelection) -> Conversat
 def concat(
     paths: Sequence[Path], out: Path, format_: str = "auto", warn: Warn = quiet, overwrite: bool = True
 ) -> WrittenCalls:
-    """Write the calls of all recordings as one, in time order.
-
-    If a call has no time, the files are joined in the order given, and `warn` says so. Raises InputError.
-    """
+    """Write the calls of all recordings as one, in time order. If a call has no time, the files are joined in the order
+    given, and `warn` says so. Raises InputError."""
     _not_over(paths, out)
     logs = [list(read_calls(path, format_, warn)) for path in paths]
     timed = all(call.timestamp is not None for log in logs for call in log)
@@ -219,45 +200,38 @@ class _LogLine(msgspec.Struct):
 
 
 def split(log: Path, folder: Path, warn: Warn = quiet) -> int:
-    """Write one file per session into `folder`, all of them or none. Returns the number of files.
-
-    Raises InputError if the folder exists, if the file is no request log, and with all damaged lines.
-    """
+    """Write one file per session into `folder`, all of them or none. Returns the number of files. Raises InputError if
+    the folder exists, if the file is no request log, and with all damaged lines."""
     if folder.exists():
         raise InputError([Fault(str(folder), "already exists: choose another place")])
     if (name := detect(log, "auto", "request-log")[0]) != "request-log":
         raise InputError([Fault(str(log), f"expected a request log; got {name}, which cannot be split by line")])
     folder.parent.mkdir(parents=True, exist_ok=True)
+    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
     with replace_when_done(folder) as part:
         part.mkdir(0o700 if private_mode([log]) else 0o777)
-        _copy_lines(log, part, warn)
+        with closing(_SessionFiles(part)) as files:
+            for number, line in byte_lines(log):
+                if len(faults) == MOST_FAULTS:
+                    break
+                if not line.strip():
+                    continue
+                try:
+                    row = decoder.decode(line)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    faults.append(Fault(str(log), f"damaged line: {error}", number))
+                else:
+                    untimed += row.timestamp is None
+                    files.write(safe_name(row.session) if row.session else WITHOUT, line)
+        if faults:
+            raise InputError(faults)
+        if untimed:
+            calls = count_text(untimed, "call")
+            warn(f"{log}: {calls} without a timestamp: in their session's file they are 2 s apart")
     return sum(1 for _ in folder.iterdir())
 
 
-def _copy_lines(log: Path, folder: Path, warn: Warn) -> None:
-    decoder, faults, untimed = msgspec.json.Decoder(_LogLine), list[Fault](), 0
-    with closing(_SessionFiles(folder)) as files:
-        for number, line in byte_lines(log):
-            if not line.strip():
-                continue
-            try:
-                row = decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                faults.append(Fault(str(log), f"damaged line: {error}", number))
-                if len(faults) == MOST_FAULTS:
-                    break
-                continue
-            untimed += row.timestamp is None
-            files.write(safe_name(row.session) if row.session else WITHOUT, line)
-    if faults:
-        raise InputError(faults)
-    if untimed:
-        warn(f"{log}: {count_text(untimed, 'call')} without a timestamp: in their session's file they are 2 s apart")
-
-
 class _SessionFiles:
-    """Files of a folder that are appended to; the most recent are open."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[str, BinaryIO] = OrderedDict()

@@ -39,18 +39,14 @@ from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, content_blocks, show_found
 
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-POSTED = re.compile(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"')
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
-KINDS = ("succeeded", "errored", "canceled", "expired")
-UNREADABLE = "refused by the API, and not a valid request"
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a batch; None if they do not."""
     keys = first_keys(head)
-    if "requests" in keys and POSTED.search(head):
+    if "requests" in keys and re.search(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"', head):
         return 'it has "requests", each with a "custom_id"'
     for field in ("params", "result", "request"):
         if {"custom_id", field} <= keys:
@@ -59,16 +55,14 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the requests, until the first error; then the rest is only checked.
-
-    Raises InputError with every error, each with its line; one of them may be that requests are missing.
-    """
+    """The calls in the order of the requests, until the first error; then the rest is only checked. Raises InputError
+    with every error; one of them may be that requests are missing."""
     batch = _AnthropicBatch(path, warn, CallBuilder(keep_content))
     yield from batch.calls_in(path)
     if batch.results and not batch.requested:
         stem = Path(path.name.removesuffix(".gz")).stem
         twin = stem.replace("results", "requests") if "results" in stem else f"{stem}.requests"
-        candidates = [path.with_name(twin + suffix) for suffix in SUFFIXES]
+        candidates = [path.with_name(twin + suffix) for suffix in (".jsonl", ".json", ".jsonl.gz", ".json.gz")]
         found = next((file for file in candidates if file.is_file()), path)
         if found == path:
             where = ", ".join(file.name for file in candidates)
@@ -76,12 +70,19 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
             batch.faults.append(Fault(str(path), message))
         else:
             yield from batch.calls_in(found)
-    batch.end()
+    for name, (line, _) in batch.results.items():
+        if batch.requested and name and name not in batch.requested:
+            reason = f"custom_id: no request in {batch.request_file.name} has the id {show_found(name)}"
+            batch.faults.append(Fault(str(path), reason, line))
+    if batch.faults:
+        raise InputError(sorted(batch.faults, key=lambda fault: (fault.file != str(path), fault.line or 0)))
+    unanswered = len(batch.requested - batch.results.keys()) if batch.results else 0
+    batch.notes.add("request", "without a result: no usage", unanswered)
+    batch.notes.report(path, warn)
 
 
 Result = dict[str, Any]
-"""What `CallBuilder.build` takes of an answer: its blocks, usage, iterations and id; or the status of a request that
-failed; or nothing."""
+"""What `CallBuilder.build` takes of an answer, or the status of a request that failed, or nothing."""
 
 
 def _parse_result(entry: JsonObject) -> Result:
@@ -89,7 +90,7 @@ def _parse_result(entry: JsonObject) -> Result:
     if stated is not entry.data.get("result"):
         return {}
     result = entry.within(stated, "result")
-    kind = result.one_of("type", KINDS)
+    kind = result.one_of("type", ("succeeded", "errored", "canceled", "expired"))
     if kind != stated.get("type"):
         return {}
     if kind == "succeeded":
@@ -146,29 +147,25 @@ class _AnthropicBatch:
     def calls_in(self, request_file: Path) -> Iterator[Call]:
         self.request_file = request_file
         for entry in _entries(request_file, self.faults, self.warn):
-            call = self._call(entry)
+            call = None
+            host_field = next((field for field in HOSTS if field in entry.data), "")
+            if "params" in entry.data:
+                name = _unique(entry, self.requested)
+                self.requested.add(name)
+                result = self.results.get(name, (None, {}))[1]
+                call = self._build_call(entry, "params", entry.mapping("params"), result)
+            elif host_field:
+                host, answer = HOSTS[host_field]
+                body = entry.mapping(host_field)
+                result = {"host": host, **_parse_host_result(entry, answer)}
+                if model := _model(entry.data) or self._model_of_job():
+                    call = self._build_call(entry, host_field, {**body, "model": model}, result)
+            elif entry.data.get("type") == "message_batch":
+                self.notes.skip("entry", "the status of a batch")
+            elif "result" not in entry.data:
+                entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
             if call is not None and not self.faults:
                 yield call
-
-    def _call(self, entry: JsonObject) -> Call | None:
-        host_field = next((field for field in HOSTS if field in entry.data), "")
-        if "params" in entry.data:
-            name = _unique(entry, self.requested)
-            self.requested.add(name)
-            result = self.results.get(name, (None, {}))[1]
-            body = entry.mapping("params")
-            return self._build_call(entry, "params", body, result)
-        if host_field:
-            host, answer = HOSTS[host_field]
-            body = entry.mapping(host_field)
-            result = {"host": host, **_parse_host_result(entry, answer)}
-            model = _model(entry.data) or self._model_of_job()
-            return self._build_call(entry, host_field, {**body, "model": model}, result) if model else None
-        if entry.data.get("type") == "message_batch":
-            self.notes.skip("entry", "the status of a batch")
-        elif "result" not in entry.data:
-            entry.fault("params", 'expected the body of a request (or a "result"); got nothing')
-        return None
 
     def _build_call(self, entry: JsonObject, field: str, body: Mapping[str, Any], result: Result) -> Call | None:
         """None where the body is no object, or no request; where the API refused it, that is a note."""
@@ -178,7 +175,7 @@ class _AnthropicBatch:
             return self.builder.build(body, **result, is_batch=True, line=entry.line or 0)
         except NotAMessage as fault:
             if result.get("status") == REFUSED:
-                self.notes.skip("request", UNREADABLE)
+                self.notes.skip("request", "refused by the API, and not a valid request")
             else:
                 entry.faults.append(Fault(entry.file, f"{entry.place}{field}.{fault}", entry.line))
         return None
@@ -195,21 +192,8 @@ class _AnthropicBatch:
                 )
         return self.job_model
 
-    def end(self) -> None:
-        """Raises InputError with every error."""
-        for name, (line, _) in self.results.items():
-            if self.requested and name and name not in self.requested:
-                reason = f"custom_id: no request in {self.request_file.name} has the id {show_found(name)}"
-                self.faults.append(Fault(str(self.path), reason, line))
-        if self.faults:
-            raise InputError(sorted(self.faults, key=lambda fault: (fault.file != str(self.path), fault.line or 0)))
-        unanswered = len(self.requested - self.results.keys()) if self.results else 0
-        self.notes.add("request", "without a result: no usage", unanswered)
-        self.notes.report(self.path, self.warn)
-
 
 def _entries(path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    """What stands on the lines of a file, or in its array, or in the body that was posted."""
     for entry in objects(path, faults, warn, "a batch, one request or result per line"):
         if "requests" in entry.data and "custom_id" not in entry.data:
             yield from entry.objects("requests")

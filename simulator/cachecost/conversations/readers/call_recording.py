@@ -34,20 +34,14 @@ from cachecost.providers.usage import Usage, usage_of
 
 __all__ = ["RecordingLines", "calls", "sniff", "title"]
 TTLS = ("5m", "1h")
-AMOUNT = re.compile(r"\d{1,12}(\.\d{1,20})?")
-BREAKPOINT = 'expected [layer, block, "5m" or "1h"], with the message before the block in messages'
 PLACES = {"tools": 3, "system": 3, "messages": 4}
 """How many values a breakpoint in each layer has."""
-BLOCK, CALL = b'{"block":', b'{"call":'
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept.
-
-    `Call.line` is a line of the recording. Raises InputError with every fault, each with its line. A last line
-    that was cut off is skipped, with a note to `warn`.
-    """
-    parser = RecordingParser(path)
+    """The calls in order, until the first fault; then the rest is only checked. Content that is there is kept. Raises
+    InputError with every fault. A last line that was cut off is skipped, with a note to `warn`."""
+    parser = RecordingLines(path)
     for number, raw in byte_lines(path):
         if len(parser.faults) >= MOST_ERRORS and raw.strip():
             break
@@ -62,25 +56,6 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         raise InputError(parser.faults)
 
 
-class RecordingLines:
-    """Reads a recording while it is written, line by line."""
-
-    def __init__(self, path: Path) -> None:
-        self._number = 0
-        self._parser = RecordingParser(path)
-
-    def read(self, lines: bytes) -> list[Call]:
-        """The calls in the next lines, which are whole. Raises InputError."""
-        found: list[Call] = []
-        for raw in lines.splitlines():
-            self._number += 1
-            call = self._parser.read_line(self._number, raw, quiet)
-            found += [] if call is None else [call]
-        if self._parser.faults:
-            raise InputError(self._parser.faults)
-        return found
-
-
 def title(path: Path) -> Title:
     """The fields of the header, as far as it is one. Raises InputError where the file cannot be read."""
     with open_input(path) as stream:
@@ -88,8 +63,6 @@ def title(path: Path) -> Title:
     parsed = first if isinstance(first, dict) else {}
     return Title(*(str(parsed.get(name) or "") for name in ("name", "source", "licence")))
 
-
-# ---------------------------------------------------------------------------------- the fields of usual lines
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=limits.MOST_TOKENS)]
 Role = Literal["assistant", "system", "user"]
@@ -102,7 +75,6 @@ class NotPlain(Exception):
 
 
 CANNOT_READ = (NotPlain, NotAMessage, Differs, KeyError, IndexError, ValueError, OverflowError, RecursionError)
-"""Errors of msgspec and of UTF-8 are ValueErrors."""
 
 
 class PlainBlock(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -172,9 +144,6 @@ decode_block = msgspec.json.Decoder(PlainBlock).decode
 decode_call = msgspec.json.Decoder(PlainCall).decode
 
 
-# --------------------------------------------------------------------------------- the fields of other lines
-
-
 class CheckedCall:
     """The fields of the line of a call, as those of `PlainCall`; each is checked when it is asked for."""
 
@@ -200,20 +169,14 @@ class CheckedCall:
 
 
 def _usage(parsed: JsonObject) -> Usage:
-    uses = parsed.get(
-        "tool_uses",
-        "an array of [tool, number]",
-        lambda value: are_pairs(value) and all(type(tool) is str and _is_count(number) for tool, number in value),
-        [],
-        required=False,
-    )
-    charged = parsed.get(
-        "charged_usd",
-        "USD, a decimal number in a text",
-        lambda value: isinstance(value, str) and bool(AMOUNT.fullmatch(value)),
-        None,
-        required=False,
-    )
+    def are_uses(value: Any) -> bool:
+        return are_pairs(value) and all(type(tool) is str and _is_count(number) for tool, number in value)
+
+    def is_amount(value: Any) -> bool:
+        return isinstance(value, str) and bool(re.fullmatch(r"\d{1,12}(\.\d{1,20})?", value))
+
+    uses = parsed.get("tool_uses", "an array of [tool, number]", are_uses, [], required=False)
+    charged = parsed.get("charged_usd", "USD, a decimal number in a text", is_amount, None, required=False)
     counts = (parsed.whole(name, 0) or 0 for name in TOKENS)
     tool_uses = tuple((tool, number) for tool, number in uses)
     return usage_of(counts, tool_uses, None if charged is None else Decimal(charged))
@@ -223,21 +186,17 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _are_two_counts(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_count, value))
-
-
 def _seconds(line: JsonObject, name: str = "first_token_s") -> float:
     return float(line.get(name, "a number", lambda value: type(value) in (int, float), 0.0, required=False))
 
 
-def _billed(line: JsonObject) -> Usage | None:
-    if not line.has("usage"):
+def _inner(line: JsonObject, name: str, parse: Check) -> Any:
+    if not line.has(name):
         return None
-    parsed = line.within(line.mapping("usage"), "usage")
-    usage = _usage(parsed)
-    parsed.refuse_unknown_keys()
-    return usage
+    inner = line.within(line.mapping(name), name)
+    made = parse(inner)
+    inner.refuse_unknown_keys()
+    return made
 
 
 def _iterations(line: JsonObject) -> tuple[Iteration, ...]:
@@ -248,18 +207,7 @@ def _iterations(line: JsonObject) -> tuple[Iteration, ...]:
     return tuple(found)
 
 
-def _message_thread(line: JsonObject) -> MessageThread | None:
-    if not line.has("message_thread"):
-        return None
-    thread = line.within(line.mapping("message_thread"), "message_thread")
-    idle_s = _seconds(thread, "idle_s")
-    made = MessageThread(thread.text("id"), thread.whole("breakpoints", required=False) or 0, idle_s)
-    thread.refuse_unknown_keys()
-    return made
-
-
 def _day(line: JsonObject) -> date | None:
-    """The day of `seen_on`; a timestamp is more exact."""
     text = line.text("seen_on") if line.has("seen_on") else None
     try:
         day = date.fromisoformat(text) if text else None
@@ -277,10 +225,6 @@ def _field(name: str, expected: str, is_good: Callable[[Any], bool], default: An
     return lambda line: line.get(name, expected, is_good, default, required=False)
 
 
-def _text(name: str) -> Check:
-    return lambda line: line.text(name, "")
-
-
 def _text_if_there(name: str) -> Check:
     return lambda line: line.text(name) if line.has(name) else None
 
@@ -290,27 +234,37 @@ FIELDS: Mapping[str, Check] = {
     "head": lambda line: line.whole("head", required=True),
     "timestamp": lambda line: line.moment("timestamp"),
     "start_s": lambda line: line.epoch("start_s"),
-    "after": _field("after", "[call, number of its messages]", _are_two_counts),
+    "after": _field(
+        "after", "[call, number of its messages]", lambda value: are_pairs([value]) and all(map(_is_count, value))
+    ),
     "breakpoints": _field("breakpoints", "an array of breakpoints", lambda value: isinstance(value, list), []),
     "automatic": lambda line: line.one_of("automatic", TTLS) if line.has("automatic") else None,
     "request_fault": _text_if_there("fault"),
-    "message_thread": _message_thread,
-    "billed": _billed,
+    "message_thread": lambda line: _inner(
+        line,
+        "message_thread",
+        lambda thread: MessageThread(
+            idle_s=_seconds(thread, "idle_s"),
+            id=thread.text("id"),
+            breakpoints=thread.whole("breakpoints", required=False) or 0,
+        ),
+    ),
+    "billed": lambda line: _inner(line, "usage", _usage),
     "first_token_s": _seconds,
     "host": _text_if_there("host"),
     "status": _field("status", "a whole number", lambda value: type(value) is int),
     "is_batch": lambda line: line.has("service") and bool(line.one_of("service", ("batch",))),
     "iterations": _iterations,
     "seen_on": _day,
-    **{name: _text(name) for name in ("workspace", "session", "project", "agent")},
+    "workspace": lambda line: line.text("workspace", ""),
+    "session": lambda line: line.text("session", ""),
+    "project": lambda line: line.text("project", ""),
+    "agent": lambda line: line.text("agent", ""),
 }
 
 
-# ------------------------------------------------------------------------------------------------- all lines
-
-
-class RecordingParser:
-    """A recording while it is read, line by line: `heads` are the requests without their messages, by number."""
+class RecordingLines:
+    """A recording while it is read, or written, line by line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -322,11 +276,24 @@ class RecordingParser:
         self._table = BlockReader()
         self._starts = StartTimes()
         self._root = Thread()
+        self._number = 0
         self._heads: dict[int, Request] = {}
+        """The requests without their messages, by number."""
         self._threads: dict[int, Thread] = {}
         self._last = 0
         self._texts: dict[str, str] = {}
         self._breakpoints: dict[tuple[object, ...], Breakpoint] = {}
+
+    def read(self, lines: bytes) -> list[Call]:
+        """The calls in the next lines, which are whole. Raises InputError."""
+        found: list[Call] = []
+        for raw in lines.splitlines():
+            self._number += 1
+            call = self.read_line(self._number, raw, quiet)
+            found += [] if call is None else [call]
+        if self.faults:
+            raise InputError(self.faults)
+        return found
 
     def read_line(self, number: int, raw: bytes, warn: Warn) -> Call | None:
         """The call in a line, if it is one. Errors go to `faults`."""
@@ -334,7 +301,22 @@ class RecordingParser:
         if call is not False:
             return None if call is True else call
         line = json_line(self.path, number, raw, self.faults, warn)
-        return self._read_fields(line) if line else None
+        if line is None:
+            return None
+        if self.header is None:
+            self._header(line)
+            self.is_refused = self.header is None
+        elif "block" in line.data:
+            self._table.add(line)
+        elif "call" in line.data:
+            found = self._call(CheckedCall(line), number)
+            line.refuse_unknown_keys()
+            return found
+        elif "head" in line.data:
+            self._head(line)
+        else:
+            line.fault("line", "expected a block, a head or a call")
+        return None
 
     def read_plain_line(self, number: int, raw: bytes) -> Call | bool:
         """The call in this line, True for a block, which is kept; False where nothing was read."""
@@ -342,40 +324,23 @@ class RecordingParser:
         try:
             if self.header is None:
                 return False
-            if raw.startswith(BLOCK):
-                return self._plain_block(raw)
-            return self._call(decode_call(raw), number) if raw.startswith(CALL) else False
+            if raw.startswith(b'{"call":'):
+                return self._call(decode_call(raw), number)
+            if not raw.startswith(b'{"block":'):
+                return False
+            line = decode_block(raw)
+            content: Any = DECODE(line.content)
+            limits.check_depth({"content": content}, raw)
+            if line.block in self._table.blocks or type(content) is not dict:
+                return False
+            block = plain_block(line.role, content, write=ENCODE)
+            if type(block) is not PackedBlock:
+                return False
+            self._table.blocks[line.block] = block
+            return True
         except CANNOT_READ:
             self._starts.last = began
             return False
-
-    def _plain_block(self, raw: bytes) -> bool:
-        line = decode_block(raw)
-        content: Any = DECODE(line.content)
-        limits.check_depth({"content": content}, raw)
-        if line.block in self._table.blocks or type(content) is not dict:
-            return False
-        block = plain_block(line.role, content, write=ENCODE)
-        if type(block) is not PackedBlock:
-            return False
-        self._table.blocks[line.block] = block
-        return True
-
-    def _read_fields(self, line: JsonObject) -> Call | None:
-        if self.header is None:
-            self._header(line)
-            self.is_refused = self.header is None
-        elif "block" in line.data:
-            self._table.add(line)
-        elif "call" in line.data:
-            call = self._call(CheckedCall(line), line.line or 0)
-            line.refuse_unknown_keys()
-            return call
-        elif "head" in line.data:
-            self._head(line)
-        else:
-            line.fault("line", "expected a block, a head or a call")
-        return None
 
     def _header(self, line: JsonObject) -> None:
         number = line.get("format", f"the header of a recording, format {FORMAT}", lambda value: True, None)
@@ -484,8 +449,10 @@ class RecordingParser:
         return whole.up_to(length)
 
     def _breakpoint(self, value: Any, head: Request, thread: Thread) -> Breakpoint | str:
-        if not _is_place(value):
-            return f"{BREAKPOINT}; got {show_found(value)}"
+        is_place = type(value) is list and len(value) >= 3 and type(value[0]) is str and value[-1] in TTLS
+        if not is_place or PLACES.get(value[0]) != len(value) or not all(map(_is_count, value[1:-1])):
+            expected = '[layer, block, "5m" or "1h"], with the message before the block in messages'
+            return f"expected {expected}; got {show_found(value)}"
         layer, *message, index, ttl = value
         node = thread.up_to(message[0] + 1) if message else None
         blocks = node.message_blocks if node else (head.tools if layer == Layer.TOOLS else head.system).blocks
@@ -497,9 +464,3 @@ class RecordingParser:
         if key not in self._breakpoints:
             self._breakpoints[key] = Breakpoint(Layer(layer), index, ttl)
         return self._breakpoints[key]
-
-
-def _is_place(value: Any) -> bool:
-    if type(value) is not list or len(value) < 3 or type(value[0]) is not str or value[-1] not in TTLS:
-        return False
-    return PLACES.get(value[0]) == len(value) and all(map(_is_count, value[1:-1]))

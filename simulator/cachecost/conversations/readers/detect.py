@@ -6,7 +6,8 @@ import codecs
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import force_setattr
 
@@ -23,47 +24,19 @@ if TYPE_CHECKING:
 SHORT_HEAD_BYTES = 1 << 15
 HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
-SUFFIXES = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
-"""The format that files with such names mostly have."""
 
 
-class Reader(Protocol):
-    """A module that reads one format."""
-
-    def sniff(self, head: bytes, /) -> str | None:
-        """Why a file that begins with `head` is in this format; None if it is not."""
-        ...
-
-
-class ConversationReader(Reader, Protocol):
-    """A module that reads conversations."""
-
-    def read(self, path: Path, warn: Warn = ..., /) -> Conversation:
-        """The conversation; what the file lacks goes to `warn`. Raises InputError with every fault."""
-        ...
-
-
-class CallReader(Reader, Protocol):
-    """A module that reads calls: what was sent and what it cost."""
-
-    def calls(self, path: Path, warn: Warn = ..., keep_content: bool = ..., /) -> Iterator[Call]:
-        """The calls in order, until the first fault; at the end, raises InputError with every fault."""
-        ...
-
-
-Kind = TypeVar("Kind", bound=Reader)
-
-
-class Readers(Mapping[str, Kind]):
-    """Readers by name. Each is imported when it is asked for: most files are in one format, and start-up counts."""
+class Readers(Mapping[str, ModuleType]):
+    """Readers by name: modules with `sniff`, and `calls` or `read`. Each is imported when it is asked for: most files
+    are in one format, and start-up counts."""
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
         signs = (sign for _, own in table.values() for sign in own)
         self._quoted_signs = frozenset(sign[1:-1].encode() for sign in signs if sign[0] == '"')
 
-    def __getitem__(self, name: str) -> Kind:
-        return cast("Kind", import_module(f"cachecost.conversations.{self.table[name][0]}"))
+    def __getitem__(self, name: str) -> ModuleType:
+        return import_module(f"cachecost.conversations.{self.table[name][0]}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)
@@ -73,7 +46,8 @@ class Readers(Mapping[str, Kind]):
 
     def nearest(self, head: bytes, suffix: str = "") -> str:
         """The name of the format that a file with this `head` and name most likely has, though no reader knows it."""
-        return next(self.possible(head), SUFFIXES.get(suffix, "request-log"))
+        by_name = {".yaml": "vcr", ".yml": "vcr", ".har": "har", ".mitm": "mitmproxy", ".flow": "mitmproxy"}
+        return next(self.possible(head), by_name.get(suffix, "request-log"))
 
     def possible(self, head: bytes) -> Iterator[str]:
         """The names of those whose files have what `head` has: only these need to look at it."""
@@ -88,11 +62,9 @@ class Readers(Mapping[str, Kind]):
         return (name for name, (_, signs) in self.table.items() if any(map(has, signs)))
 
 
-set_field: Any = force_setattr
 UNRECOGNIZED = "unrecognized format"
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-CALLS: Readers[CallReader] = Readers(
+CALLS = Readers(
     {
         "calls": ("readers.call_recording", ('"kind"',)),
         "codex": ("readers.codex.reader", ('"session_meta"',)),
@@ -130,10 +102,8 @@ CALLS: Readers[CallReader] = Readers(
 
 They are asked in this order: one whose signs are rarer comes before one that would take its files, too.
 """
-CONVERSATIONS: Readers[ConversationReader] = Readers(
-    {"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))}
-)
-READERS: Readers[Reader] = Readers({**CALLS.table, **CONVERSATIONS.table})
+CONVERSATIONS = Readers({"recording": ("model", ('"kind"',)), "jp": ("readers.jp", ("^[",))})
+READERS = Readers({**CALLS.table, **CONVERSATIONS.table})
 
 
 class Unrecognized(InputError):
@@ -161,13 +131,13 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
     for whole in _heads(path):
         head, _ = skip_comments(whole)
         for name in READERS.possible(head):
-            reader: Any = READERS[name]  # one whose files do not show it at the beginning looks at the whole file
+            reader = READERS[name]  # one whose files do not show it at the beginning looks at the whole file
             looks_inside = hasattr(reader, "sniff_file") and path.is_file()
             if reason := reader.sniff_file(path, head) if looks_inside else reader.sniff(head):
                 return name, reason
     if not head.strip():
         error = InputError([Fault(str(path), "is empty")])
-    elif head.startswith(UTF_16):
+    elif head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "expected UTF-8; got UTF-16 (iconv -f UTF-16 -t UTF-8 FILE converts it)"
         error = InputError([Fault(str(path), f"{UNRECOGNIZED}: {encoding}")])
     else:
@@ -180,10 +150,7 @@ def detect(path: Path, format_: str = "auto", otherwise: str | None = None) -> t
 
 
 def _heads(path: Path) -> Iterator[bytes]:
-    """The beginning of a file, then a longer one: no line may hide the next because it does not fit.
-
-    A first line that is longer than the first piece is cut there. Of JSON Lines, the first object is mostly enough.
-    """
+    """The beginning of a file, then a longer one: no line may hide the next because it does not fit."""
     with open_input(path) as stream:
         head = stream.read(SHORT_HEAD_BYTES)
         first = skip_comments(head)[0].partition(b"\n")[0]
@@ -213,18 +180,18 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
     """The conversation in a file. Raises InputError with every fault, and where the file holds calls."""
     name, reason = detect(path, format_)
     if name in CONVERSATIONS:
-        return CONVERSATIONS[name].read(path, warn)
+        conversation: Conversation = CONVERSATIONS[name].read(path, warn)
+        return conversation
     raise InputError([Fault(str(path), f"expected a conversation; got recorded calls ({name}: {reason})")])
 
 
 def read_calls(
     path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
 ) -> Iterator[Call]:
-    """The calls in a file in time order; what is not known is a request log.
+    """The calls in a file in time order; what is not known is a request log. With `says_format`, the format that was
+    detected goes to `warn`, and what that format never contains.
 
     Raises InputError where the file holds a conversation, and at the end with every fault.
-
-    With `says_format`, the format that was detected goes to `warn`, and what that format never contains.
     """
     name, reason = detect(path, format_, "request-log")
     if name not in CALLS:
@@ -252,7 +219,7 @@ def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, 
 
     def calls_with_file() -> Iterator[Call]:
         for call in CALLS[name].calls(path, says, keep_content):
-            set_field(call, "file", file)  # it is fresh from the reader; a copy takes time
+            force_setattr(call, "file", file)  # it is fresh from the reader; a copy takes time
             yield call
 
     return order_by_time(calls_with_file(), path, warn, TIMES.get(name))

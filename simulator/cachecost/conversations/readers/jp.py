@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results
@@ -40,31 +41,18 @@ from cachecost.prompts.request import block_of, show_found, text_block
 
 SIGNATURE = "anthropic_thinking_signature"
 REDACTED = "anthropic_redacted_thinking"
-FIRST_EVENT = re.compile(rb'\s*\[\s*\{[^{}\[\]]*?"type"\s*:\s*"(config_delta|turn_start|chat_request)"')
-EFFORTS = {
-    "max": "max",
-    "xhigh": "high",
-    "high": "high",
-    "medium": "medium",
-    "low": "low",
-    "xlow": "low",
-    "none": "low",
-}
+EFFORTS = {name: name for name in ("max", "high", "medium", "low")} | {"xhigh": "high", "xlow": "low", "none": "low"}
 """jp's effort -> the API's, as jp's Anthropic provider maps it; "auto" sends none."""
-OTHER_MODEL = "with another model or other parameters than the first, which are used for all"
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a jp conversation; None if they do not."""
-    first = FIRST_EVENT.match(head)
+    first = re.match(rb'\s*\[\s*\{[^{}\[\]]*?"type"\s*:\s*"(config_delta|turn_start|chat_request)"', head)
     return f"a JSON array of events that begins with {first[1].decode()}" if first else None
 
 
 def read(path: str | Path, warn: Warn = quiet) -> Conversation:
-    """The conversation of an events.json. What the file lacks goes to `warn`.
-
-    Raises InputError with every error and its place, as in `events[17].timestamp`.
-    """
+    """The conversation of an events.json. Raises InputError with every error; what the file lacks goes to `warn`."""
     file, faults, builder = str(path), list[Fault](), ConversationBuilder()
     value = parse_document(Path(path), read_input(Path(path)))
     if not isinstance(value, list) or not value:
@@ -76,16 +64,13 @@ def read(path: str | Path, warn: Warn = quiet) -> Conversation:
         raise InputError(faults)
     # a title, which a model wrote, is no part of the name
     ids = (re.match(r"(?:jp-)?(?:c)?(\d{6,})", part) for part in (Path(path).name, Path(path).parent.name))
-    conversation = builder.conversation(next((f"jp-{match[1]}" for match in ids if match), "jp"))
-    builder.report(file, warn)
-    return conversation
+    return builder.conversation(next((f"jp-{match[1]}" for match in ids if match), "jp"), file, warn)
 
 
 EVENTS = (
     *("config_delta", "turn_start", "chat_request", "chat_response", "tool_call_request", "tool_call_response"),
     *("inquiry_request", "inquiry_response"),
 )
-"""A turn of jp starts with its chat_request; turn_start itself is no input."""
 
 
 def _decode_strings(value: Any) -> Any:
@@ -99,20 +84,6 @@ def _decode_strings(value: Any) -> Any:
         return b64decode(value.replace("-", "+").replace("_", "/"), validate=True).decode()
     except ValueError:
         return value
-
-
-@dataclass(slots=True)
-class Question:
-    """A question of a tool. `answer` is the text of its answer, until one comes the default."""
-
-    at: float
-    id: str
-    text: str
-    answer_type: str
-    answer: str
-    tool_use: str
-    batch: int
-    is_answered: bool = False
 
 
 def words(answer: object) -> str:
@@ -174,14 +145,15 @@ class ConversationBuilder:
     def __init__(self) -> None:
         self.settings = Settings()
         self.first: tuple[str | None, dict[str, Any]] | None = None
-        self.events: list[Event | Question] = []
+        self.events: list[Event] = []
         self.notes = ReaderNotes()
         self._input_at: float | None = None
         self._reply: list[tuple[float, Block]] = []
         self._results: list[tuple[float, Block]] = []
         self._calls: set[str] = set()
         self._running: set[str] = set()
-        self._open: defaultdict[str, deque[Question]] = defaultdict(deque)
+        self._open: defaultdict[str, deque[tuple[int, Inquiry]]] = defaultdict(deque)
+        """The questions without an answer and their positions in `events`, by their ids."""
         self._asked_by: Counter[str] = Counter()
         self._batches: dict[tuple[int, int], int] = {}
         self._replies = 0
@@ -210,14 +182,21 @@ class ConversationBuilder:
                 call, failed = event.text("id"), {"is_error": True} if event.flag("is_error") else {}
                 result = _decode_strings(event.text("content"))
                 content = {"type": "tool_result", "tool_use_id": call, "content": result, **failed}
-                self._add_tool_result(at, call, block_of("user", content))
+                self._end_reply()
+                if call in self._running:
+                    self._running.remove(call)
+                    self._results.append((at, block_of("user", content)))
+                    self._input_at = at
+                else:
+                    self.notes.skip("tool result", "no open tool call has its id")
             case "inquiry_request":
                 self._add_question(event, at)
             case "inquiry_response":
                 waiting = self._open[event.text("id")]
                 if waiting:
-                    question = waiting.popleft()
-                    question.answer, question.is_answered = words(event.data.get("answer")), True
+                    place, inquiry = waiting.popleft()
+                    answer = text_block("assistant", words(event.data.get("answer")))
+                    self.events[place] = replace(inquiry, answer=answer)
                 else:
                     self.notes.skip("answer", "no open question has its id")
 
@@ -241,17 +220,8 @@ class ConversationBuilder:
         if self.first is None:
             self.first = now
         elif now != self.first and not self._reply:
-            self.notes.add("reply", OTHER_MODEL)
+            self.notes.add("reply", "with another model or other parameters than the first, which are used for all")
         self._reply.append((at, block))
-
-    def _add_tool_result(self, at: float, call: str, block: Block) -> None:
-        self._end_reply()
-        if call not in self._running:
-            self.notes.skip("tool result", "no open tool call has its id")
-            return
-        self._running.remove(call)
-        self._results.append((at, block))
-        self._input_at = at
 
     def _add_question(self, event: JsonObject, at: float) -> None:
         asked = event.within(event.mapping("question"), "question")
@@ -266,9 +236,10 @@ class ConversationBuilder:
         of_call = next((id_[:end] for end in reversed(ends) if id_[:end] in self._calls), id_.partition(".")[0])
         self._asked_by[of_call] += 1
         batch = self._batches.setdefault((self._replies, self._asked_by[of_call]), len(self._batches) + 1)
-        question = Question(at, id_, text, answer_type, words(asked.data.get("default")), of_call, batch)
-        self._open[id_].append(question)
-        self.events.append(question)
+        default = text_block("assistant", words(asked.data.get("default")))  # until an answer comes
+        inquiry = Inquiry(at, text_block("user", text), default, answer_type, of_call, batch)
+        self._open[id_].append((len(self.events), inquiry))
+        self.events.append(inquiry)
 
     def _end_reply(self) -> None:
         if not self._reply:
@@ -285,29 +256,12 @@ class ConversationBuilder:
             self.events.append(Results(self._results[-1][0], tuple(block for _, block in self._results)))
             self._results = []
 
-    def conversation(self, name: str) -> Conversation:
-        """The whole, in jp's order."""
+    def conversation(self, name: str, file: str, warn: Warn) -> Conversation:
+        """The whole, in jp's order. What the file lacks and what was skipped goes to `warn`."""
         self._end_reply()
         self._end_results()
         model, params = self.first or (None, {})
-        events = [
-            Inquiry(
-                one.at,
-                text_block("user", one.text),
-                text_block("assistant", one.answer),
-                one.answer_type,
-                one.tool_use,
-                one.batch,
-            )
-            if isinstance(one, Question)
-            else one
-            for one in self.events
-        ]
-        return Conversation(name, tuple(events), model, params=params)
-
-    def report(self, file: str, warn: Warn) -> None:
-        """Report what the file lacks and what was skipped. Call after `conversation`."""
-        unanswered = sum(isinstance(event, Question) and not event.is_answered for event in self.events)
+        unanswered = sum(map(len, self._open.values()))
         self.notes.add("inquiry", "without an answer: the default is used", unanswered)
         self.notes.add("tool call", "without a result", len(self._running))
         self.notes.report(file, warn)
@@ -317,3 +271,4 @@ class ConversationBuilder:
             warn(f"{file}: no model is configured for the first reply")
         if self.settings.attachments:
             warn(f"{file}: attachments are listed, but their content is not in the file")
+        return Conversation(name, tuple(self.events), model, params=params)

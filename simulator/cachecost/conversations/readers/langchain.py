@@ -35,15 +35,11 @@ NARROWED = {
     "redacted_thinking": ("type", "data", BREAKPOINT),
 }
 """What is sent of these; LangChain keeps more in them."""
-STREAMED = ("index", "partial_json")
-"""What streaming leaves behind in a block. It is never sent."""
-BESIDE = (BREAKPOINT, "citations", "title", "context")
 MEDIA = {"image": "image", "file": "document", "text-plain": "document"}
 """LangChain's own blocks for pictures and documents: they have no `source`."""
-Calls = Mapping[str, Mapping[str, Any]]
 
 
-def block_from(block: Any, path: str, calls: Calls) -> Body:
+def block_from(block: Any, path: str, calls: Mapping[str, Mapping[str, Any]]) -> Body:
     """The block as it is sent; an unknown type stays unchanged. Raises NotAMessage."""
     if isinstance(block, str):
         return {"type": "text", "text": block}
@@ -62,7 +58,8 @@ def block_from(block: Any, path: str, calls: Calls) -> Body:
         return tool_use(calls.get(id_, block))
     if kind == "reasoning" and (signature := _extras(block).get("signature")):
         return {"type": "thinking", "thinking": block.get("reasoning") or "", "signature": signature}
-    sent = {name: value for name, value in block.items() if name not in STREAMED}
+    # what streaming leaves behind is never sent
+    sent = {name: value for name, value in block.items() if name not in ("index", "partial_json")}
     if "partial_json" in block and not block.get("input"):
         sent["input"] = parse_json_text(block["partial_json"]) or {}
     return sent
@@ -75,7 +72,8 @@ def tool_use(call: Mapping[str, Any]) -> Body:
 
 def _medium(block: Mapping[str, Any]) -> Body:
     extras = _extras(block)
-    beside = {name: block.get(name, extras.get(name)) for name in BESIDE if name in block or name in extras}
+    names = (BREAKPOINT, "citations", "title", "context")
+    beside = {name: block.get(name, extras.get(name)) for name in names if name in block or name in extras}
     kind, url = block.get("source_type"), block.get("url")
     media = block.get("mime_type") or "application/pdf"
     source: Body
@@ -100,7 +98,6 @@ def _extras(block: Mapping[str, Any]) -> Mapping[str, Any]:
 
 ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
 PLAIN_ROLES = ("user", "assistant", "system", "tool", "developer", "function")
-OPENAI_ROLES = ("developer", "function")
 
 
 def body_from_request(request: Mapping[str, Any]) -> Body:
@@ -148,7 +145,7 @@ def _is_openai(message: Mapping[str, Any]) -> bool:
     """Whether a message speaks of tools as Chat Completions does, which LangChain never does."""
     calls = message.get("tool_calls")
     nested = isinstance(calls, list) and any(isinstance(call, Mapping) and "function" in call for call in calls)
-    return nested or message["role"] in OPENAI_ROLES or message.get("function_call") is not None
+    return nested or message["role"] in ("developer", "function") or message.get("function_call") is not None
 
 
 def _blocks(message: Mapping[str, Any], path: str) -> list[Body]:

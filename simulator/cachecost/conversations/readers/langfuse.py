@@ -18,13 +18,12 @@ tokens itself; the export does not say where.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cachecost.base.limits import whole_number
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.apis.formats import Body
-from cachecost.conversations.readers.apis.formats import answer_of as answer_of_api
+from cachecost.conversations.readers.apis.formats import Body, answer_of
 from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
 from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
@@ -50,17 +49,10 @@ OWN_KEYS = {
     *("providedModelName", "provided_model_name", "statusMessage", "status_message", "internalModelId"),
 }
 """Keys that, together with a trace id, only an observation has."""
-BEFORE_INPUT = {"traceId", "startTime", "completionStartTime", "modelParameters"}
-"""What stands before an input that is longer than the beginning of a file."""
 TRACE_KEYS = {"projectId", "project_id", "timestamp", "bookmarked", "htmlPath", "sessionId", "trace", "latency"}
 TRACE_SESSION = "session of the trace"
-LIST = re.compile(rb'"(?:data|observations)"\s*:\s*\[')
 ITEMS = ("function_call", "function_call_output", "reasoning", "message", "custom_tool_call", "web_search_call")
 """Types of what a Responses request and its answer are lists of."""
-USAGES = ("usageDetails", "usage_details", "usage")
-"""`usage` is that of old versions, with a unit."""
-PROVIDERS = ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
-"""Metadata keys of LangChain and OpenTelemetry that name the provider."""
 COUNTS = ("input", "output", "total", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -69,11 +61,11 @@ def sniff(head: bytes) -> str | None:
     keys = first_keys(head)
     if _is_observation(keys):
         return f'its first object has a "{min(keys & TRACE_IDS)}" and a "{min(keys & OWN_KEYS)}"'
-    if keys >= BEFORE_INPUT:
+    if keys >= {"traceId", "startTime", "completionStartTime", "modelParameters"}:  # and an input longer than `head`
         return 'its first object has a "traceId" and a "modelParameters"'
     if "observations" in keys and keys & TRACE_KEYS:
         return 'its first object is a trace with "observations"'
-    inside = LIST.search(head) if "data" in keys else None
+    inside = re.search(rb'"(?:data|observations)"\s*:\s*\[', head) if "data" in keys else None
     found = set(top_keys(head[inside.end() :])) if inside else set()
     if _is_observation(found) or ("observations" in found and found & TRACE_KEYS):
         return 'its "data" contains observations'
@@ -85,10 +77,7 @@ def _is_observation(keys: set[str]) -> bool:
 
 
 def _observations(row: JsonObject) -> Iterator[JsonObject]:
-    """The observations in a row: a page of observations or of traces, one trace, or one observation.
-
-    Inside a trace, each has the session of the trace in the field `TRACE_SESSION`.
-    """
+    """The observations in a row: a page or a trace of them, or one. Those of a trace have its session."""
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")
@@ -153,33 +142,21 @@ def _is_definition(one: Mapping[str, Any]) -> bool:
 
 
 def _answer(row: View) -> list[Body] | str:
-    """The blocks of an output; of an unknown kind of output, its text as logged."""
     value, text = value_at(row, "output"), row.get("output")
-    found = _answer_of_list(value) if isinstance(value, list) else _answer_of(value)
-    if found is not None:
-        return found
-    return text if isinstance(text, str) else str(text_message(value)[0]["content"])
-
-
-def _answer_of(value: Any) -> list[Body] | str | None:
-    if not isinstance(value, Mapping):
-        return value if isinstance(value, str) else []
-    if "choices" in value or isinstance(value.get("output"), list):
-        return answer_of_api(value)
-    if _is_message(value) or "content" in value or "tool_calls" in value:
-        return answer_blocks(plain({"role": "assistant", **value}, "output"))
-    return None
-
-
-def _answer_of_list(values: Sequence[Any]) -> list[Body] | str | None:
-    last = values[-1] if values else None
+    last = value[-1] if isinstance(value, list) and value else None
+    one = last if _is_message(last) else value
     if isinstance(last, Mapping) and last.get("type") in ITEMS:
-        return from_responses_output(list(values))
-    if _is_message(last):
-        return _answer_of(last)
-    if all(isinstance(one, Mapping) and isinstance(one.get("type"), str) for one in values):
-        return [block_from(one, f"output.{number}", {}) for number, one in enumerate(values)]
-    return None
+        return from_responses_output(list(value))
+    if isinstance(one, list):
+        if all(isinstance(block, Mapping) and isinstance(block.get("type"), str) for block in one):
+            return [block_from(block, f"output.{number}", {}) for number, block in enumerate(one)]
+    elif not isinstance(one, Mapping):
+        return one if isinstance(one, str) else []
+    elif "choices" in one or isinstance(one.get("output"), list):
+        return answer_of(one)
+    elif _is_message(one) or "content" in one or "tool_calls" in one:
+        return answer_blocks(plain({"role": "assistant", **one}, "output"))
+    return text if isinstance(text, str) else str(text_message(value)[0]["content"])
 
 
 def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
@@ -194,7 +171,7 @@ def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
     counts = {name: value for name, value in sent.items() if isinstance(value, int)}
     if any("cache" in name and value for name, value in counts.items()):
         return usage_from(counts, "metadata.attributes", "otel")
-    for name in USAGES:
+    for name in ("usageDetails", "usage_details", "usage"):  # the last is that of old versions, with a unit
         value = parse_json_text(row.get(name))
         if value and not isinstance(value, Mapping):
             entry.fault(name, f"expected an object; got {show_found(value)}")
@@ -217,12 +194,16 @@ def _number(count: Any) -> Any:
     return count if number is None else number
 
 
-OBSERVATIONS = TraceFormat(
+calls = TraceFormat(
     expected="observations of Langfuse",
     kind="type",
     kinds=("generation",),
     model=("model", "providedModelName", "provided_model_name"),
-    provider=tuple(f"{place}/{name}" for place in ("metadata", "metadata/attributes") for name in PROVIDERS),
+    provider=tuple(  # metadata keys of LangChain and OpenTelemetry
+        f"{place}/{name}"
+        for place in ("metadata", "metadata/attributes")
+        for name in ("ls_provider", "gen_ai.provider.name", "gen_ai.system")
+    ),
     session=("sessionId", "session_id", TRACE_SESSION, "traceId", "trace_id"),
     parent=("parentObservationId", "parent_observation_id"),
     error=("statusMessage", "status_message"),
@@ -233,5 +214,4 @@ OBSERVATIONS = TraceFormat(
     answer=_answer,
     usage=_usage,
     failed=lambda row: row.get("level") == "ERROR",
-)
-calls = OBSERVATIONS.calls
+).calls

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
@@ -38,45 +38,36 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.usage import Usage
 
-OTHER_KEYS = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
-PAGE = re.compile(rb'^\s*\{\s*"runs"\s*:\s*\[')
-SERIALIZED = re.compile(rb'"lc"\s*:\s*1\b')
-CHAT_MODEL_END = "on_chat_model_end"
-THREADS = ("session_id", "thread_id", "conversation_id")
-"""Keys of the metadata that LangSmith groups traces by."""
 MODELS = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
 M5, H1 = "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"
-INCLUDED_SINCE = (0, 7, 14)
-"""The first langsmith-py whose `wrap_anthropic` puts cached tokens into the input."""
-MISSPELT = {"ephemeral_1hr_input_tokens": H1, "ephemeral_5min_input_tokens": M5}
-"""Keys of langsmith-js before March 2026."""
 PROVIDER_USAGE = tuple(
-    f"{place}{name}"
-    for place in ("message/response_metadata/", "outputs/llm_output/", "outputs/")
+    f"{place}/{name}"
+    for place in ("message/response_metadata", "outputs/llm_output", "outputs")
     for name in ("usage", "token_usage")
 )
-LANGCHAIN_USAGE = tuple(f"{place}/usage_metadata" for place in ("message", "outputs", "extra/metadata"))
+LANGCHAIN_USAGE = ("message/usage_metadata", "outputs/usage_metadata", "extra/metadata/usage_metadata")
 
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` holds runs; None if it does not."""
-    keys = first_keys(PAGE.sub(b"", head.removeprefix(b"\xef\xbb\xbf")))
-    if "run_type" in keys and keys & OTHER_KEYS:
+    keys = first_keys(re.sub(rb'^\s*\{\s*"runs"\s*:\s*\[', b"", head.removeprefix(b"\xef\xbb\xbf")))
+    others = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
+    if "run_type" in keys and keys & others:
         return 'its first object has a "run_type"'
     if {"event", "run_id"} <= keys and keys & {"data", "metadata", "parent_ids"}:
         return 'its first object has an "event" and a "run_id"'
-    return 'its first object has LangChain "inputs"' if "inputs" in keys and SERIALIZED.search(head) else None
+    is_serialized = "inputs" in keys and re.search(rb'"lc"\s*:\s*1\b', head)
+    return 'its first object has LangChain "inputs"' if is_serialized else None
 
 
 def _runs(row: JsonObject) -> Iterator[JsonObject]:
-    """The runs of a row: a page of them, a run and those inside it, or an event as the run that it ends."""
     event = row.data
     if isinstance(event.get("runs"), list):
         for run in row.objects("runs"):
             yield from _runs(run)
     elif "event" in event and "run_type" not in event:
         data, made = event.get("data"), Body(run_type=str(event.get("event")))
-        if event["event"] == CHAT_MODEL_END and isinstance(data, Mapping):
+        if event["event"] == "on_chat_model_end" and isinstance(data, Mapping):
             message = data.get("output")
             is_result = isinstance(message, Mapping) and "generations" in message
             made = {
@@ -113,12 +104,6 @@ def _view(run: JsonObject) -> View:
     message = next((one for one in messages if isinstance(one, Mapping)), None)
     answer = {} if message is None else plain({"role": "assistant", **message}, "outputs")
     return {**run.data, **parts, "generation": generation, "message": answer}
-
-
-def _skipped(run: View) -> tuple[str, str] | None:
-    """LangChain keeps the usage of the first answer from its own cache, and sets its cost to 0."""
-    is_free = object_or_empty(run["message"].get("usage_metadata")).get("total_cost", 1) == 0
-    return ("answer", "from LangChain's own cache, not billed by a provider") if is_free else None
 
 
 def _body(run: View, model: str) -> tuple[Body, str]:
@@ -188,13 +173,14 @@ def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
 def _with_cached_input(counted: Mapping[str, Any], run: View) -> dict[str, Any]:
     """LangChain's usage with the cached tokens in its input, where it was written without them: by old wrappers."""
     stated = object_or_empty(counted.get("input_token_details"))
-    details = {MISSPELT.get(name, name): value for name, value in stated.items()}
+    misspelt = {"ephemeral_1hr_input_tokens": H1, "ephemeral_5min_input_tokens": M5}  # langsmith-js until March 2026
+    details = {misspelt.get(name, name): value for name, value in stated.items()}
     read, written, five, hour = (_count(details, name) for name in ("cache_read", "cache_creation", M5, H1))
     cached, uncached = read + max(written, five + hour), _count(counted, "input_tokens")
     runtime, metadata = (object_or_empty(run["extra"].get(name)) for name in ("runtime", "metadata"))
     numbers = str(runtime.get("sdk_version") or "").split(".")[:3]
     is_old = runtime.get("sdk") == "langsmith-py" and all(map(str.isdecimal, numbers))
-    is_old = is_old and tuple(map(int, numbers)) < INCLUDED_SINCE
+    is_old = is_old and tuple(map(int, numbers)) < (0, 7, 14)  # `wrap_anthropic` left cached tokens out of the input
     is_wrapper = metadata.get("ls_provider") == "anthropic" and "generations" not in run["outputs"]
     excludes = uncached < cached or (is_wrapper and is_old)
     return {
@@ -209,7 +195,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-RUNS = TraceFormat(
+calls = TraceFormat(
     expected="runs of LangSmith",
     kind="run_type",
     kinds=("llm", "chat_model"),
@@ -220,17 +206,20 @@ RUNS = TraceFormat(
         "outputs/model",
     ),
     provider=("extra/metadata/ls_provider",),
-    session=(*(f"extra/metadata/{name}" for name in THREADS), "trace_id"),
+    session=(*(f"extra/metadata/{name}" for name in ("session_id", "thread_id", "conversation_id")), "trace_id"),
     parent=("parent_run_id",),
     error=("error",),
     start=_start,
     first_token=_first_token,
     entries=_runs,
     view=_view,
-    skipped=_skipped,
+    skipped=lambda run: (
+        ("answer", "from LangChain's own cache, not billed by a provider")  # which sets the cost of a first answer to 0
+        if object_or_empty(run["message"].get("usage_metadata")).get("total_cost", 1) == 0
+        else None
+    ),
     body=_body,
     answer=_answer,
     usage=_usage,
     failed=lambda run: bool(run.get("error") or run.get("status") == "error"),
-)
-calls = RUNS.calls
+).calls

@@ -30,18 +30,9 @@ from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
-EXPECTED = "a LiteLLM log"
-MODEL_CALLS = ("completion", "text_completion", "anthropic_messages", "responses", "generate_content")
-"""Call types, without the `a` and the `_stream` of their asynchronous and streaming kinds."""
-PASSED_THROUGH = ("pass_through_endpoint", "llm_passthrough_route", "")
-"""Calls of any kind; those with messages are model calls."""
-USAGES = ("metadata/usage_object", "response/usage")
-NO_MESSAGES = "without messages: only usage is known"
-NO_SYSTEM = "without a system prompt: LiteLLM does not log it for this endpoint"
-TRUNCATED = "with text truncated by LiteLLM: sizes are too small"
+MODEL_CALLS = {"completion", "text_completion", "anthropic_messages", "responses", "generate_content"}
+PASSED_THROUGH = {"pass_through_endpoint", "llm_passthrough_route", ""}
 REDACTED = "redacted-by-litellm"
-CUT = "litellm_truncated"
-"""Occurs in the middle of a text that was truncated for the database."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -59,11 +50,12 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     faults: list[Fault] = []
     found, traces = list[Call](), set[str]()
     builder, notes = CallBuilder(keep_content), ReaderNotes()
-    for row in objects(path, faults, warn, EXPECTED):
+    for row in objects(path, faults, warn, "a LiteLLM log"):
         call_type = row.text("call_type")
-        kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}
-        is_call = not _is_missing(_request(row)[1]) if kinds & {*PASSED_THROUGH} else bool(kinds & {*MODEL_CALLS})
-        if not is_call:
+        kinds = {(kind := call_type.removesuffix("_stream")), kind.removeprefix("a")}  # also asynchronous ones
+        # calls of any kind may be passed through; those with messages are model calls
+        is_other = _is_missing(_request(row)[1]) if kinds & PASSED_THROUGH else not kinds & MODEL_CALLS
+        if is_other:
             notes.skip("entry", f"call_type '{call_type}' is not a model call")
         elif not row.data.get("model") and _status(row):
             notes.skip("entry", "failed before a model was called")
@@ -84,11 +76,13 @@ def _build_call(row: JsonObject, call_type: str, builder: CallBuilder, notes: Re
     parameters, messages = _request(row)
     model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
     status, start, response = _status(row), _moment(row, "startTime"), value_at(row.data, "response")
-    notes.add("call", NO_MESSAGES, _is_missing(messages) and status is None)
+    notes.add("call", "without messages: only usage is known", _is_missing(messages) and status is None)
     body = _body(model, call_type, messages, parameters)
     has_system = body.get("system") or "completion" in call_type or _proxy_messages(row)
-    notes.add("call", NO_SYSTEM, bool(body["messages"]) and not has_system)
-    notes.add("call", TRUNCATED, CUT in str(row.data.get("proxy_server_request", "")))
+    no_system = "without a system prompt: LiteLLM does not log it for this endpoint"
+    notes.add("call", no_system, bool(body["messages"]) and not has_system)
+    is_truncated = "litellm_truncated" in str(row.data.get("proxy_server_request", ""))  # in the middle of a text
+    notes.add("call", "with text truncated by LiteLLM: sizes are too small", is_truncated)
     usage, answer = (None, []) if status else (_usage(row), answer_of(response))
     if answer == REDACTED or any(REDACTED in block.values() for block in answer if isinstance(block, dict)):
         answer = []
@@ -129,7 +123,6 @@ def _proxy_messages(row: JsonObject) -> Any:
 
 
 def _status(row: JsonObject) -> int | None:
-    """None if the call succeeded, else the provider's HTTP status."""
     if "failure" not in values_at(row.data, ("status", "metadata/status")):
         return None
     error = object_within(row.data, "error_information", "metadata/error_information")
@@ -139,7 +132,7 @@ def _status(row: JsonObject) -> int | None:
 
 def _usage(row: JsonObject) -> Usage:
     """The provider's usage as LiteLLM kept it; else what its own columns count."""
-    for path in USAGES:
+    for path in ("metadata/usage_object", "response/usage"):
         if kept := object_within(row.data, path):
             return usage_from(kept, path.replace("/", "."), "litellm" if "prompt_tokens" in kept else "auto")
     columns = {name: row.whole(name, 0) for name in ("prompt_tokens", "completion_tokens")}
@@ -155,11 +148,8 @@ def _moment(row: JsonObject, name: str) -> float:
 
 
 def _body(model: str, call_type: str, messages: Any, parameters: Mapping[str, Any]) -> Body:
-    """The Messages body; without messages if they were not logged. Raises NotAMessage.
-
-    The messages are in the format of the endpoint (`call_type`). The parameters are those that LiteLLM sends to the
-    provider, so Anthropic's tools may occur together with OpenAI's messages.
-    """
+    """The Messages body. The messages are in the format of the endpoint (`call_type`). The parameters are those that
+    LiteLLM sends to the provider, so Anthropic's tools may occur together with OpenAI's messages."""
     if _is_missing(messages):
         return {"model": model, "messages": []}
     if "responses" in call_type:

@@ -32,21 +32,18 @@ from cachecost.prompts.blocks import Message, Thread, given_block
 from cachecost.prompts.request import Request
 
 MODEL = "mooncake-trace"
-KEYS = {"timestamp", "input_length", "output_length", "hash_ids"}
 BLOCK_TOKENS = 512
 """The block size of the published traces. It is not part of the format."""
 
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like a Mooncake trace; None if they do not."""
-    return "its first line has only hash_ids, lengths and a timestamp" if set(top_keys(head)) == KEYS else None
+    is_trace = set(top_keys(head)) == {"timestamp", "input_length", "output_length", "hash_ids"}
+    return "its first line has only hash_ids, lengths and a timestamp" if is_trace else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in order, until the first error; then the rest is only checked. There is no content to keep.
-
-    Raises InputError with every error, each with its line. An incomplete last line is skipped, with a note to `warn`.
-    """
+    """The calls in order, until the first error; then the rest is only checked. Raises InputError with every error."""
     faults: list[Fault] = []
     trace = _MooncakeTrace()
     line = None
@@ -69,7 +66,23 @@ class _MooncakeTrace:
         self._arrived = 0.0
 
     def call(self, line: JsonObject) -> Call:
-        thread = self._thread(line)
+        """The call of a line. What others had before of its prompt costs a look-up an id."""
+        before, thread = len(line.faults), self._root
+        tokens: int = line.get(
+            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
+        )
+        ids = line.wholes("hash_ids")
+        whole, rest = divmod(tokens, BLOCK_TOKENS)
+        if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
+            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
+            line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
+        if len(line.faults) == before:
+            for id_ in ids[:whole]:
+                thread = thread.then(self._message(id_, BLOCK_TOKENS))
+            if rest and len(ids) > whole:
+                thread = thread.then(self._message(ids[-1], rest))
+            elif rest:
+                thread = thread.then(_message_of_size(f"line {line.line}", rest))
         at: float = line.get(
             "timestamp",
             "milliseconds since the trace began",
@@ -85,25 +98,6 @@ class _MooncakeTrace:
         answer = given_block("text", "assistant", f"answer {line.line}", output)
         line.refuse_unknown_keys()
         return Call(Request(MODEL, thread), at / 1000, response=(answer,), line=line.line or 0)
-
-    def _thread(self, line: JsonObject) -> Thread:
-        """The prompt. What others had before costs a look-up an id."""
-        before, thread = len(line.faults), self._root
-        tokens: int = line.get(
-            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
-        )
-        ids = line.wholes("hash_ids")
-        whole, rest = divmod(tokens, BLOCK_TOKENS)
-        if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
-            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
-            line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
-        if len(line.faults) > before:
-            return thread
-        for id_ in ids[:whole]:
-            thread = thread.then(self._message(id_, BLOCK_TOKENS))
-        if rest and len(ids) > whole:
-            return thread.then(self._message(ids[-1], rest))
-        return thread.then(_message_of_size(f"line {line.line}", rest)) if rest else thread
 
     def _message(self, id_: int, tokens: int) -> Message:
         """The message of an id. One that ends two prompts at different lengths is not the same block in both."""

@@ -39,7 +39,7 @@ from cachecost.conversations.readers.apis.openai import from_chat, from_response
 from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.http.bodies import Route, route_of
+from cachecost.conversations.readers.http.exchange import Route, route_of
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.request import show_found
 from cachecost.providers.hosts import maker_of, parse_model_name
@@ -48,16 +48,8 @@ Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
-FUNCTION = re.compile(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"')
-FUNCTION_TYPE = re.compile(rb'"type"\s*:\s*"function"')
-"""Beside it: a tool of another API may have a parameter with the name `function`."""
 FIRST_EVENT = re.compile(rb'"type"\s*:\s*"(session\.(created|update|updated)|conversation\.(created|item\.[a-z]+))"')
-EXPECTED = "an OpenAI log"
-LATEST = 253_402_300_799
-"""The last second of the year 9999, the upper bound of a time in seconds."""
-NO_CHAT = re.compile(r"text-embedding-|(omni|text)-moderation-")
 SESSIONS = ("session_id", "conversation_id", "thread_id")
-UNKNOWN_START = "continuing a response that is not in the file: earlier messages are missing"
 
 
 def sniff(head: bytes) -> str | None:
@@ -78,7 +70,9 @@ def sniff(head: bytes) -> str | None:
             return 'its first answer is a "chat.completion"'
         if "url" in keys and ENDPOINT.search(text):
             return 'its first "url" is that of Chat Completions'
-        has_function = FUNCTION.search(text) and FUNCTION_TYPE.search(text)
+        # a tool of another API may have a parameter with the name `function`
+        has_function = re.search(rb'"function"\s*:\s*\{\s*"(name|description|parameters|strict)"', text)
+        has_function = has_function and re.search(rb'"type"\s*:\s*"function"', text)
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
@@ -102,47 +96,49 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 
 def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) -> Iterator[OpenAIExchange]:
-    """What the rows hold; those of a batch at the end, when all are known."""
     batch, realtime = _OpenAIBatch(path, warn), _RealtimeSession(notes)
-    for row in objects(path, faults, warn, EXPECTED):
+    for row in objects(path, faults, warn, "an OpenAI log"):
         if "custom_id" in row.data:
             batch.add(row)
         elif "request" in row.data:
-            yield from _logged_exchange(row)
+            body, answer = row.mapping("request"), row.mapping("response", required=False)
+            if body is not row.data["request"]:
+                continue
+            usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
+            yield OpenAIExchange(
+                body=row.within(body, "request"),
+                answer=row.within({**answer, **usage}, "response"),
+                time=row.moment("timestamp"),
+                first_token_s=row.number("first_token_s") or 0.0,
+                status=row.whole("status"),
+                host=row.text("host", ""),
+                url=row.text("url", ""),
+                session=row.text("session", ""),
+                workspace=row.text("workspace", ""),
+            )
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
             entries = row.objects("data") if row.data.get("object") == "list" else [row]
             is_newest_first = bool(entries) and time_of(entries[0].data) > time_of(entries[-1].data)
             for entry in entries[::-1] if is_newest_first else entries:
-                yield from _stored_answer(entry, notes)
+                kind = entry.data.get("object")
+                if kind not in (CHAT, RESPONSE):
+                    words = f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}"
+                    entry.fault("object", words)
+                elif ("messages" if kind == CHAT else "input") not in entry.data:
+                    notes.skip("stored answer", "its messages or input are not in the file")
+                else:  # an answer as the API returns it, with its request put in
+                    yield OpenAIExchange(body=entry, answer=entry)
     yield from batch.exchanges(faults)
-
-
-def _stored_answer(entry: JsonObject, notes: ReaderNotes) -> Iterator[OpenAIExchange]:
-    """An answer as the API returns it, with its request put in."""
-    kind = entry.data.get("object")
-    if kind not in (CHAT, RESPONSE):
-        entry.fault("object", f"expected '{CHAT}' or '{RESPONSE}' (or a \"request\"); got {show_found(kind)}")
-    elif ("messages" if kind == CHAT else "input") not in entry.data:
-        notes.skip("stored answer", "its messages or input are not in the file")
-    else:
-        yield OpenAIExchange(entry=entry, body=entry.data, answer_in=entry, answer=entry.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAIExchange:
-    """A request and its answer, the log entries that contain them, and where (`body_at`, `answer_at`).
+    """A request and its answer. `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts."""
 
-    `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts.
-    """
-
-    entry: JsonObject
-    body: Body
-    answer_in: JsonObject
-    answer: Body
-    body_at: str = ""
-    answer_at: str = ""
+    body: JsonObject
+    answer: JsonObject
     time: str | None = None
     first_token_s: float = 0.0
     status: int | None = None
@@ -152,40 +148,8 @@ class OpenAIExchange:
     workspace: str = ""
     is_batch: bool = False
 
-    @property
-    def session_name(self) -> str:
-        """The session in the log, else the conversation, else the session in the metadata."""
-        places = (self.body, self.answer)
-        notes = [object_or_empty(one.get("metadata")) for one in places]
-        named = [one[name] for one in notes for name in SESSIONS if isinstance(one.get(name), str)]
-        return next(filter(None, [self.session, *map(_conversation_id, places), *named]), "")
-
-
-def _logged_exchange(row: JsonObject) -> Iterator[OpenAIExchange]:
-    body, answer = row.mapping("request"), row.mapping("response", required=False)
-    if body is not row.data["request"]:
-        return
-    usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
-    yield OpenAIExchange(
-        entry=row,
-        body=body,
-        body_at="request.",
-        answer_in=row,
-        answer={**answer, **usage},
-        answer_at="response.",
-        time=row.moment("timestamp"),
-        first_token_s=row.number("first_token_s") or 0.0,
-        status=row.whole("status"),
-        host=row.text("host", ""),
-        url=row.text("url", ""),
-        session=row.text("session", ""),
-        workspace=row.text("workspace", ""),
-    )
-
 
 class _ExchangeParser:
-    """Makes calls of exchanges; one instance per file. `notes` are for the user."""
-
     def __init__(self, builder: CallBuilder) -> None:
         self._builder = builder
         self._earlier: dict[str, list[Any]] = {}
@@ -193,26 +157,30 @@ class _ExchangeParser:
 
     def call(self, one: OpenAIExchange) -> Call | None:
         """The call; None if it is not a model call, or if there are errors in it."""
-        kind, answer, at = kind_of(one.body, one.answer), one.answer, one.answer_at
+        sent, answer = one.body.data, one.answer.data
+        kind = kind_of(sent, answer)
         if not kind:
             self.notes.skip("entry", "not a model call")
             return None
         billed, blocks = None, list[dict[str, Any]]()
         if answer.get("usage") is not None:
-            with ErrorsAt(one.answer_in, at):
+            with ErrorsAt(one.answer):
                 billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
-        with ErrorsAt(one.answer_in, f"{at}choices.0." if kind == CHAT else at):
+        with ErrorsAt(one.answer, "choices.0." if kind == CHAT else ""):
             if kind == MESSAGE:
                 blocks = array_at(answer.get("content") or [], "content")
             elif kind == CHAT:
                 blocks = chat_answer(answer["choices"] if isinstance(answer.get("choices"), list) else [])
             elif answer.get("output") is not None:
                 blocks = from_responses_output(answer["output"])
-        created = _created_at(one)
-        with ErrorsAt(one.entry, one.body_at):
-            body = self._body(one, kind)
-            named = body["model"] or answer.get("model")
-            model, host = _model_and_host(named, one) if isinstance(named, str) else (named, None)
+        created = _created_at(one.answer)
+        metadata = [object_or_empty(place.get("metadata")) for place in (sent, answer)]
+        named = [stated[name] for stated in metadata for name in SESSIONS if isinstance(stated.get(name), str)]
+        sessions = [one.session, _conversation_id(sent), _conversation_id(answer), *named]
+        with ErrorsAt(one.body):
+            body = self._body(sent, answer, kind)
+            name = body["model"] or answer.get("model")
+            model, host = _model_and_host(name, one) if isinstance(name, str) else (name, None)
             return self._builder.build(
                 {**body, "model": model},
                 usage=billed,
@@ -224,29 +192,28 @@ class _ExchangeParser:
                 status=one.status or _error_status(answer),
                 is_batch=one.is_batch,
                 served=answer,
-                session=one.session_name,
+                session=next(filter(None, sessions), ""),
                 id=str(answer.get("id") or ""),
-                line=one.entry.line or 0,
+                line=one.body.line or 0,
             )
         return None
 
-    def _body(self, one: OpenAIExchange, kind: str) -> dict[str, Any]:
+    def _body(self, body: Body, answer: Body, kind: str) -> dict[str, Any]:
         """The Messages body; a Responses request is preceded by the items of the response that it continues."""
-        body = one.body
         if kind != RESPONSE:
             return {"model": None, **body} if kind == MESSAGE else from_chat(body)
-        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(one.answer)
+        before, conversation = body.get("previous_response_id"), _conversation_id(body) or _conversation_id(answer)
         earlier = self._earlier.get(str(before or conversation), [])
         if before and not earlier:
-            self.notes.add("call", UNKNOWN_START)
-        own, output = body.get("input"), one.answer.get("output")
+            self.notes.add("call", "continuing a response that is not in the file: earlier messages are missing")
+        own, output = body.get("input"), answer.get("output")
         items = [{"role": "user", "content": own}] if isinstance(own, str) else own
         if not isinstance(items, list):
             return from_responses(body)
         if items[: len(earlier)] != earlier:
             items = [*earlier, *items]
         if isinstance(output, list):
-            names = [str(name) for name in (one.answer.get("id"), conversation) if name]
+            names = [str(name) for name in (answer.get("id"), conversation) if name]
             self._earlier.update({name: [*items, *output] for name in names})
         return from_responses({**body, "input": items} if earlier else body)
 
@@ -258,7 +225,7 @@ def kind_of(body: Body, answer: Body) -> str:
         return MESSAGE
     if kind in (CHAT, RESPONSE):
         return str(kind)
-    if kind is not None or NO_CHAT.match(str(body.get("model"))):
+    if kind is not None or re.match(r"text-embedding-|(omni|text)-moderation-", str(body.get("model"))):
         return ""
     if "messages" in body:
         return CHAT
@@ -271,15 +238,12 @@ def time_of(answer: Body) -> float:
     return float(found) if isinstance(found, (int, float)) else inf
 
 
-def _created_at(one: OpenAIExchange) -> str | None:
-    """The answer's own time, ISO 8601: whole seconds."""
-    place = f"{one.answer_in.place}{one.answer_at}"
-    answer = JsonObject(one.answer, one.answer_in.faults, one.answer_in.file, one.answer_in.line, place)
-    name = "created" if "created" in one.answer else "created_at"
+def _created_at(answer: JsonObject) -> str | None:
+    name = "created" if "created" in answer.data else "created_at"
     at = answer.number(name)
-    if at is None or at <= LATEST:
+    if at is None or at <= 253_402_300_799:  # the last second of the year 9999
         return None if at is None else iso(at)
-    answer.fault(name, f"expected seconds since the epoch; got {show_found(one.answer[name])}")
+    answer.fault(name, f"expected seconds since the epoch; got {show_found(answer.data[name])}")
     return None
 
 
@@ -293,9 +257,10 @@ def _error_status(answer: Body) -> int | None:
 
 
 def _model_and_host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
-    if "prompt_filter_results" in one.answer:
+    answer = one.answer.data
+    if "prompt_filter_results" in answer:
         return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
-    if str(one.answer.get("id")).startswith("gen-") and "provider" in one.answer:
+    if str(answer.get("id")).startswith("gen-") and "provider" in answer:
         return parse_model_name(model, "openrouter")
     own, prefix = parse_model_name(model)
     route = route_of("POST", one.url)
@@ -305,9 +270,6 @@ def _model_and_host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
 def _conversation_id(body: Body) -> str:
     found = body.get("conversation")
     return str((found.get("id") if isinstance(found, Mapping) else found) or "")
-
-
-RESULTS = re.compile(r"outputs?|errors?|results?")
 
 
 class _OpenAIBatch:
@@ -326,7 +288,7 @@ class _OpenAIBatch:
 
     def exchanges(self, faults: list[Fault]) -> Iterator[OpenAIExchange]:
         """Each request with its result, in the order of the answers; requests without a result come last."""
-        request_file = self.path.with_name(RESULTS.sub("input", self.path.name))
+        request_file = self.path.with_name(re.sub(r"outputs?|errors?|results?", "input", self.path.name))
         if self.results and not self.requests and (request_file == self.path or not request_file.is_file()):
             where = f"; expected them in {request_file.name}" if request_file != self.path else ""
             faults.append(Fault(str(self.path), f"contains batch results without their requests{where}"))
@@ -334,8 +296,20 @@ class _OpenAIBatch:
             for line in objects(request_file, faults, self.warn):
                 if "body" in line.data:
                     self.add(line)
-        found = [one for name, line in self.requests.items() if (one := self._exchange(name, line)) is not None]
-        yield from sorted(found, key=lambda one: time_of(one.answer))
+        found = []
+        for name, line in self.requests.items():
+            body, result = line.mapping("body"), self.results.get(name)
+            response = result.mapping("response", required=False) if result else {}
+            answer, status = response.get("body"), NOT_RUN if result and not response else response.get("status_code")
+            if body is line.data["body"]:
+                exchange = OpenAIExchange(
+                    body=line.within(body, "body"),
+                    answer=(result or line).within(answer if isinstance(answer, dict) else {}, "response.body"),
+                    status=status if isinstance(status, int) and status >= 400 else None,
+                    is_batch=True,
+                )
+                found.append(exchange)
+        yield from sorted(found, key=lambda one: time_of(one.answer.data))
         for name, line in self.results.items() if self.requests else ():
             if name not in self.requests:
                 line.fault("custom_id", f"no request has the id {show_found(name)}")
@@ -343,32 +317,11 @@ class _OpenAIBatch:
         if self.results and unanswered:
             self.warn(f"{self.path}: {count_text(unanswered, 'request')} without a result: no usage")
 
-    def _exchange(self, name: str, line: JsonObject) -> OpenAIExchange | None:
-        body = line.mapping("body")
-        result = self.results.get(name)
-        response = result.mapping("response", required=False) if result else {}
-        answer: Any = response.get("body")
-        status = NOT_RUN if result and not response else response.get("status_code")
-        if body is not line.data["body"]:
-            return None
-        return OpenAIExchange(
-            entry=line,
-            body=body,
-            body_at="body.",
-            answer_in=result or line,
-            answer=answer if isinstance(answer, dict) else {},
-            answer_at="response.body.",
-            status=status if isinstance(status, int) and status >= 400 else None,
-            is_batch=True,
-        )
-
 
 EVENT = re.compile(
     r"(session|conversation|response|input_audio_buffer|output_audio_buffer|rate_limits)\.[a-z_.]+|error"
 )
-ADDED = ("conversation.item.created", "conversation.item.added", "conversation.item.done")
 STATED = ("model", "instructions", "tools", "tool_choice", "max_output_tokens")
-AUDIO = "with audio, which has its own prices"
 
 
 def is_event(row: JsonObject) -> bool:
@@ -395,7 +348,7 @@ class _RealtimeSession:
             self._stated = _stated_in(row.mapping("session"))
         elif kind == "response.create":
             self._own = _stated_in(row.mapping("response", required=False))
-        elif kind in ADDED:
+        elif kind in ("conversation.item.created", "conversation.item.added", "conversation.item.done"):
             self._add(row.mapping("item"), str(row.data.get("previous_item_id")))
         elif kind == "conversation.item.deleted":
             self._items.pop(row.text("item_id", ""), None)
@@ -425,13 +378,11 @@ class _RealtimeSession:
         usage = object_or_empty(response.get("usage"))
         details = [object_or_empty(usage.get(f"{name}_token_details")) for name in ("input", "output")]
         if any(one.get("audio_tokens") for one in details):
-            self._notes.add("call", AUDIO)
+            self._notes.add("call", "with audio, which has its own prices")
+        body = {"model": response.get("model"), **stated, "input": asked}
         return OpenAIExchange(
-            entry=row,
-            body={"model": response.get("model"), **stated, "input": asked},
-            answer_in=row,
-            answer={**response, "object": "response", "output": output},
-            answer_at="response.",
+            body=JsonObject(body, row.faults, row.file, row.line, row.place),
+            answer=row.within({**response, "object": "response", "output": output}, "response"),
             time=row.moment("timestamp"),
             session=str(response.get("conversation_id") or ""),
         )

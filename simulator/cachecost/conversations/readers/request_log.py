@@ -1,11 +1,24 @@
-"""Request logs: JSON Lines of `{"timestamp", "request", "usage"?, …}` (docs/reference/formats.md)."""
+"""Request logs: JSON Lines of `{"timestamp", "request", "usage"?, …}` (docs/reference/formats.md).
+
+A growing log repeats its prefix in each line. What a line means is defined by its whole parse alone (`RequestLog`). The
+same result comes faster: cut out of the line the messages that the last line of its conversation had, byte for byte,
+put `CUT` in their place, and parse what is left. The results are equal because:
+
+- the cut is one or more whole elements of a JSON array with what separates them, each parsed before, so that the line
+  is valid JSON exactly when what is left of it is;
+- `CUT` comes out as the first element of the messages, which is no message, and it occurs once: the cut was made in the
+  array that counts, and nowhere else (in a text, in a tool, in the first of two `messages`);
+- anything unusual in what is left, an error included, makes the reader parse the whole line.
+
+The frame of a line: all of it but its timestamp, which comes first, and its messages.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,30 +32,264 @@ from cachecost.conversations.readers.call_builder import request_keys
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.repeated_lines import CUT, Frame, Frames, Gaps, IncrementalParser, frame_bytes_of
 from cachecost.conversations.start_times import BufferLine, StartTimes, lines_in_place, parse_time
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.exact_json import decode, load, out_of_limits
-from cachecost.prompts.intake import ABSENT, CannotContinue, Intake, MessageTrail, RawBody, not_a_message
+from cachecost.prompts.intake import ABSENT, BodyHead, CannotContinue, Intake, MessageTrail, RawBody, not_a_message
 from cachecost.prompts.request import NotAMessage, Request, answer_blocks, content_blocks
 from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import served_params
 
-MOST_FAULTS = 20
+TIME = re.compile(rb'\{\s*"timestamp"\s*:\s*"')
+FrameBytes = tuple[bytes, bytes, bytes]
+"""The bytes of a frame: up to the timestamp, from there to the first message, from the last message on."""
+
+
+class Frame(NamedTuple):
+    """A frame and what it means: the request without its messages, and `row`, the other fields of the call."""
+
+    frame_bytes: FrameBytes
+    heads: BodyHead
+    request: Request
+    row: tuple[Any, ...]
+
+    def gaps(self, line: BufferLine) -> tuple[str, int, int] | None:
+        """The timestamp of `line`, and where its messages start and stop; None if it has another frame."""
+        _, buffer, start, stop = line
+        before, after, tail = self.frame_bytes
+        if not buffer.startswith(before, start, stop):
+            return None
+        start += len(before)
+        end = buffer.find(b'"', start, min(start + 48, stop))  # lines with a longer timestamp are parsed whole
+        messages, stop = end + len(after), stop - len(tail)
+        if end < 0 or messages > stop or not buffer.startswith(after, end) or not buffer.startswith(tail, stop):
+            return None
+        time = buffer[start:end]
+        text = time.decode("ascii", "replace")
+        return (text, messages, stop) if text.isprintable() and text.isascii() and "\\" not in text else None
+
+
+class Frames:
+    """The frames of a log, those that were used last first."""
+
+    def __init__(self) -> None:
+        self._known: list[Frame] = []
+        self._seen_once: FrameBytes | None = None
+
+    def find(self, line: BufferLine) -> tuple[Frame, tuple[str, int, int]] | None:
+        """The frame of `line`, if it is known."""
+        for index, frame in enumerate(self._known):
+            gaps = frame.gaps(line)
+            if gaps is not None:
+                if index:
+                    self._known.insert(0, self._known.pop(index))
+                return frame, gaps
+        return None
+
+    def repeated(self, rest: bytes, array: int, end: int) -> FrameBytes | None:
+        """The frame of a line whose messages are at `array` to `end`, if the timestamp is first and the last line had
+        the frame, too: keeping one pays only then."""
+        opening = TIME.match(rest)
+        quote = rest.find(b'"', opening.end(), array) if opening else -1
+        if opening is None or quote < 0:
+            return None
+        before, self._seen_once = self._seen_once, (opening[0], rest[quote:array], rest[end:])
+        return self._seen_once if self._seen_once == before else None
+
+    def keep(self, frame: Frame) -> None:
+        self._known.insert(0, frame)
+        del self._known[8:]
+
+
+CUT = b"-0.0e-000007"
+"""A number that no client writes, in place of what was cut out."""
+ARRAY = re.compile(rb'"messages"\s*:\s*\[\s*')
+BETWEEN = re.compile(rb"\s*,\s*")
+OPENING_BYTES = 80
+"""Conversations are looked up by this much of their first message: few share it, and it rarely has a breakpoint."""
+MOST_BYTES = 24 << 20
+"""Of all conversations that are kept; the least recent goes first. This is nearly all memory of reading a log."""
+MOST_LINES = 1000
+"""After so many lines without it a conversation is dropped; if it comes back, one line is parsed whole."""
+
+
+class KnownConversation(msgspec.Struct, eq=False):
+    """A conversation as of its last line.
+
+    `settled` are the bytes of its first messages with what separates them, `ends` where each of them ends; `loose`
+    are the bytes of each message after those, up to the last, with what stands before it. `trail` has all of them.
+    `kept` counts the lines up to the last that had it. Until a line repeats it, its bytes are those of its line, and
+    `unsplit` is (line, where its messages begin, these): many conversations have one call.
+    """
+
+    opening: bytes
+    trail: MessageTrail
+    unsplit: tuple[bytes, int, Sequence[msgspec.Raw]] | None = None
+    settled: bytearray = msgspec.field(default_factory=bytearray)
+    ends: list[int] = msgspec.field(default_factory=list)
+    loose: list[bytes] = msgspec.field(default_factory=list)
+    size: int = 0
+    kept: int = 0
+
+    def count_repeated(self, line: BufferLine, at: int) -> tuple[int, int]:
+        """(messages, position after them) that `line` repeats from `at` on."""
+        if self.unsplit is not None:
+            self.loose, self.unsplit = _message_texts(*self.unsplit) or [], None
+        _, buffer, _, stop = line
+        if not buffer.startswith(self.settled, at, stop):
+            low, high, known = 0, len(self.ends), 0
+            with memoryview(self.settled) as settled:
+                while low < high:
+                    middle = (low + high) // 2
+                    end = self.ends[middle]
+                    with settled[known:end] as part:
+                        is_same = line.buffer.startswith(part, at + known, line.stop)
+                    low, high, known = (middle + 1, high, end) if is_same else (low, middle, known)
+            return low, at + known
+        at += len(self.settled)
+        messages = len(self.ends)
+        for text in self.loose:
+            if not buffer.startswith(text, at, stop):
+                break
+            at += len(text)
+            messages += 1
+        return messages, at
+
+    def cut(self, messages: int) -> None:
+        """Keep only the first `messages`."""
+        settled = len(self.ends)
+        if messages < settled:
+            del self.ends[messages:]
+            del self.settled[self.ends[-1] if self.ends else 0 :]
+        del self.loose[max(0, messages - settled) :]
+
+    def settle(self) -> None:
+        """Settle what comes before the first breakpoint that the next line may place elsewhere."""
+        if self.unsplit is not None:
+            self.size = len(self.unsplit[0])
+            return
+        messages = len(self.trail.nodes)
+        recent = (breakpoint.node.length - 1 for breakpoint in self.trail.breakpoints if breakpoint.node)
+        # in the last eight messages the next line may place its breakpoints elsewhere
+        stable = min((index for index in recent if index >= messages - 8), default=messages)
+        moved = self.loose[: max(0, stable - len(self.ends))]
+        for text in moved:
+            self.settled += text
+            self.ends.append(len(self.settled))
+        del self.loose[: len(moved)]
+        self.size = len(self.settled) + sum(map(len, self.loose))
+
+
+class Repeat(NamedTuple):
+    """The part of a line that repeats `messages` of a conversation: `start` to `stop` in its buffer."""
+
+    conversation: KnownConversation
+    messages: int
+    start: int
+    stop: int
+
+
+class IncrementalParser:
+    """The recent conversations of a log, within `MOST_BYTES` and `MOST_LINES`."""
+
+    def __init__(self) -> None:
+        self._by_opening: dict[bytes, list[KnownConversation]] = {}
+        self._recent: dict[int, KnownConversation] = {}
+        self._bytes = 0
+        self._lines = 0
+
+    def find(self, line: BufferLine, start: int | None = None) -> Repeat | None:
+        """The conversation that `line` (its messages begin at `start`) repeats most of; None if it may be a new one."""
+        if start is None:
+            array = ARRAY.search(line.buffer, line.start, line.stop)
+            if array is None:
+                return None
+            start = array.end()
+        opening = bytes(line.buffer[start : min(start + OPENING_BYTES, line.stop)])
+        best: Repeat | None = None
+        for conversation in self._by_opening.get(opening, ()):
+            messages, stop = conversation.count_repeated(line, start)
+            if messages and (best is None or messages > best.messages):
+                best = Repeat(conversation, messages, start, stop)
+            if messages == len(conversation.trail.nodes):
+                break
+        return best
+
+    def begin(self, line: bytes, raws: Sequence[msgspec.Raw], trail: MessageTrail) -> None:
+        """Remember a conversation that was parsed whole."""
+        for array in ARRAY.finditer(line):
+            start = array.end()
+            if raws and line.startswith(bytes(raws[0]), start):
+                conversation = KnownConversation(line[start : start + OPENING_BYTES], trail, (line, start, raws))
+                self._by_opening.setdefault(conversation.opening, []).insert(0, conversation)
+                self._keep(conversation)
+                return
+
+    def extend(self, repeat: Repeat, trail: MessageTrail, rest: bytes, at: int, raws: Sequence[msgspec.Raw]) -> int:
+        """Add what `rest` has from `at` on to a conversation, whose trail is then `trail`. Returns where that ends; 0
+        if the messages are not there: then the conversation is dropped."""
+        conversation = repeat.conversation
+        texts = _message_texts(rest, at, raws)
+        if texts is None:
+            self.forget(conversation)
+            return 0
+        conversation.cut(repeat.messages)
+        conversation.loose += texts
+        conversation.trail = trail
+        alike = self._by_opening[conversation.opening]
+        if alike[0] is not conversation:
+            alike.remove(conversation)
+            alike.insert(0, conversation)
+        self._keep(conversation)
+        return at + sum(map(len, texts))
+
+    def forget(self, conversation: KnownConversation) -> None:
+        if self._recent.pop(id(conversation), None) is None:
+            return
+        self._bytes -= conversation.size
+        alike = self._by_opening[conversation.opening]
+        alike.remove(conversation)
+        if not alike:
+            del self._by_opening[conversation.opening]
+
+    def _keep(self, conversation: KnownConversation) -> None:
+        before = conversation.size if self._recent.pop(id(conversation), None) is not None else 0
+        conversation.settle()
+        self._recent[id(conversation)] = conversation
+        self._bytes += conversation.size - before
+        self._lines += 1
+        conversation.kept = self._lines
+        oldest = next(iter(self._recent.values()))
+        while oldest is not conversation and (self._bytes > MOST_BYTES or self._lines - oldest.kept > MOST_LINES):
+            self.forget(oldest)
+            oldest = next(iter(self._recent.values()))
+
+
+def _message_texts(source: bytes, at: int, raws: Sequence[msgspec.Raw]) -> list[bytes] | None:
+    """The bytes of each message with the separator before it; None if they are not at `at`."""
+    texts = []
+    for raw in raws:
+        start = at
+        data = bytes(raw)
+        gap = BETWEEN.match(source, at)
+        at = gap.end() if gap else at
+        if not source.startswith(data, at):
+            return None
+        at += len(data)
+        texts.append(source[start:at])
+    return texts
+
 
 FRAME_FIELDS = Call.__match_args__[4 : Call.__match_args__.index("line")]
 """The fields between the timestamp and the line number: a frame has them with any timestamp and messages."""
 TRIED = b"0001-01-01T00:00:07.000007Z"
 """A time that no log contains."""
 OPEN = b"[" + CUT
-OTHER_APIS = {"contents": "gemini-log", "input": "openai-log"}
-"""Keys of requests without messages, and the format that reads them."""
-
+SECONDS = f"seconds, a number from 0 to {MOST_NUMBER:,}"
 PASS_TYPES = re.compile(rb'_tool_result"|"compaction"')
 """In every answer that makes its call several passes: types of blocks that a server tool or the API put in."""
 INTERLEAVED = b"interleaved-thinking"
 """The beta that adds tokens to a prompt (`tokens/hidden.toml`)."""
-EXPECTED = {str: "a string", int: "a whole number"}
 
 
 def sniff(head: bytes) -> str | None:
@@ -86,20 +333,17 @@ class RawRow(msgspec.Struct):
             return None
         value = load(data, name)
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise NotAMessage(name, EXPECTED.get(kind, "a number"), value)
+            raise NotAMessage(name, {str: "a string", int: "a whole number"}.get(kind, "a number"), value)
         return value
 
     def complete_body(self) -> str | None:
-        """Put betas, and the model of a Bedrock URL, into the body. Returns the host that the URL names.
-
-        A model in the body stays: the URL then gives only the host.
-        """
+        """Put betas, and the model of a Bedrock URL where there is none, into the body. Returns the URL's host."""
         body = self.request
         if bytes(body.betas) == bytes(body.anthropic_beta) == b"null" and INTERLEAVED in bytes(self.anthropic_beta):
             body.anthropic_beta = self.anthropic_beta
         if bytes(self.url) == b"null":
             return None
-        from cachecost.conversations.readers.http.bodies import Route, route_of
+        from cachecost.conversations.readers.http.exchange import Route, route_of
         from cachecost.providers.hosts import parse_model_name
 
         route = route_of("POST", self.parse("url"))
@@ -112,19 +356,11 @@ class RawRow(msgspec.Struct):
         body.model = msgspec.Raw(msgspec.json.encode(model))
         return route.host_for(model, prefix)
 
-    def wait_s(self) -> float:
-        """Seconds until the first token."""
-        value = self.parse("first_token_s", (int, float)) or 0.0
-        if not is_number(value):
-            raise NotAMessage("first_token_s", f"seconds, a number from 0 to {MOST_NUMBER:,}", value)
-        return float(value)
-
-    def read_limit(self) -> int | None:
-        """The tokens that the call can read at most."""
-        limit: int | None = self.parse("most_read", int)
-        if limit is not None and not is_tokens(limit):
-            raise NotAMessage("most_read", "a whole number of tokens", limit)
-        return limit
+    def number(self, name: str, kind: Any, is_good: Callable[[Any], bool], expected: str) -> Any:
+        value = self.parse(name, kind)
+        if value is not None and not is_good(value):
+            raise NotAMessage(name, expected, value)
+        return value
 
     def usage_and_path(self) -> tuple[Any, str]:
         """The usage object, None if there is none, and its path."""
@@ -167,10 +403,7 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 
 
 class RequestLog:
-    """A log, read line by line. After the last call, InputError is raised with all errors.
-
-    `unfinished` is the number of a last line that was still being written; it is skipped.
-    """
+    """A log, read line by line. `unfinished` is the number of a last line that was still being written: skipped."""
 
     def __init__(self, path: Path, intake: Intake) -> None:
         self.path = path
@@ -185,16 +418,13 @@ class RequestLog:
         self._threads = MessageThreads()
 
     def calls(self) -> Iterator[Call]:
-        """Calls in input order, until the first error; the rest is only checked.
-
-        Raises InputError: an empty or unreadable file, damaged lines, bodies that are no Messages request.
-        """
+        """Calls in input order, until the first error; the rest is only checked. Raises InputError with all errors."""
         line = None
         for line in lines_in_place(self.path):
             call = self._quick(line) or self._read_whole(line.number, line.copy())
             if call is not None and not self._faults:
                 yield call
-            if len(self._faults) >= MOST_FAULTS:
+            if len(self._faults) >= 20:
                 break
         if line is None:
             self._faults.append(
@@ -204,7 +434,7 @@ class RequestLog:
             raise InputError(self._faults)
 
     def _quick(self, line: BufferLine) -> Call | None:
-        """The call of a line that continues a conversation; None if the line must be parsed whole."""
+        """None if the line must be parsed whole."""
         began = self._starts.last
         try:
             framed = self._frames.find(line)
@@ -213,21 +443,22 @@ class RequestLog:
             self._starts.last = began
             return None
 
-    def _read_framed(self, line: BufferLine, frame: Frame, gaps: Gaps) -> Call | None:
-        found = self._parser.find(line, gaps.start)
-        if found is None or found.stop > gaps.stop:
+    def _read_framed(self, line: BufferLine, frame: Frame, gaps: tuple[str, int, int]) -> Call | None:
+        timestamp, first, stop = gaps
+        found = self._parser.find(line, first)
+        if found is None or found.stop > stop:
             return None
-        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : gaps.stop], b"]"))
+        rest = b"".join((OPEN, memoryview(line.buffer)[found.stop : stop], b"]"))
         if not rest.isascii():
             rest.decode()
         raws = self._array.decode(rest)[1:]
         trail = found.conversation.trail.cut(found.messages)
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
-        start = self._starts.next(gaps.timestamp)
-        self._parser.go_on(found, trail, rest, len(OPEN), raws)
+        start = self._starts.next(timestamp)
+        self._parser.extend(found, trail, rest, len(OPEN), raws)
         row: Any = (*frame.row, line.number)
-        return Call(request, start, None, gaps.timestamp, *row)
+        return Call(request, start, None, timestamp, *row)
 
     def _read_repeated(self, line: BufferLine) -> Call | None:
         found = self._parser.find(line)
@@ -244,19 +475,17 @@ class RequestLog:
         trail = found.conversation.trail.cut(found.messages)
         call = self._call(line.number, raw, trail)
         array = found.start - line.start
-        end = self._parser.go_on(found, trail, rest, array + len(CUT), raws)
-        self._keep_frame(rest, array, end, raw, call)
-        return call
-
-    def _keep_frame(self, rest: bytes, array: int, end: int, raw: RawRow, call: Call) -> None:
-        frame_bytes = frame_bytes_of(rest, array, end) if bytes(raw.request.thread) == b"null" else None
-        if frame_bytes is None or not self._frames.comes_back(frame_bytes):
-            return
-        tried = self._decoder.decode(frame_bytes.with_gaps(TRIED, CUT))
+        end = self._parser.extend(found, trail, rest, array + len(CUT), raws)
+        frame_bytes = self._frames.repeated(rest, array, end) if bytes(raw.request.thread) == b"null" else None
+        if frame_bytes is None:
+            return call
+        before, after, tail = frame_bytes
+        tried = self._decoder.decode(b"".join((before, TRIED, after, CUT, tail)))
         if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
             heads = self.intake.heads(raw.request)
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
             self._frames.keep(Frame(frame_bytes, heads, call.request, row))
+        return call
 
     def _read_whole(self, number: int, line: bytes) -> Call | None:
         if not line.strip():
@@ -267,7 +496,8 @@ class RequestLog:
             call = self._call(number, raw, trail)
         except NotAMessage as fault:
             keys = request_keys(line) if fault.path == "messages" else set()
-            api = next((name for key, name in OTHER_APIS.items() if key in keys and "messages" not in keys), "")
+            apis = {"contents": "gemini-log", "input": "openai-log"} if "messages" not in keys else {}
+            api = next((name for key, name in apis.items() if key in keys), "")
             hint = f" (--format {api} reads such requests)" if api else ""
             self._faults.append(Fault(str(self.path), f"{fault}{hint}", number))
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -301,7 +531,8 @@ class RequestLog:
         billed = parse_usage(usage, path) if usage is not None else None
         if THREAD in request.params:
             request = self._threads.complete(request, start, raw.answer_id(), response, billed is not None)
-        first_token_s, workspace = raw.wait_s(), raw.parse("workspace") or ""
+        first_token_s = float(raw.number("first_token_s", (int, float), is_number, SECONDS) or 0.0)
+        workspace = raw.parse("workspace") or ""
         is_batch, iterations = raw.parse("service") == "batch", parse_iterations(usage, path)
         if type(usage) is dict:
             served = served_params(request.params, usage)
@@ -318,7 +549,7 @@ class RequestLog:
             first_token_s,
             response=response,
             is_batch=is_batch,
-            most_read=raw.read_limit(),
+            most_read=raw.number("most_read", int, is_tokens, "a whole number of tokens"),
             billed=billed,
             iterations=iterations,
             status=status,

@@ -97,10 +97,7 @@ class TraceFormat:
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls of a file by their start. Raises InputError with every error.
-
-        What was skipped, and what the export does not contain, goes to `warn`.
-        """
+        """The calls by their start. Raises InputError with every error; what is skipped or missing goes to `warn`."""
         faults: list[Fault] = []
         builder, notes = CallBuilder(keep_content), ReaderNotes()
         found = list[tuple[Call, str]]()
@@ -118,7 +115,6 @@ class TraceFormat:
 def _calls(
     form: TraceFormat, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes
 ) -> Iterator[tuple[Call, str]]:
-    """The call of an entry if it is one, and the id of the entry around it. Raises NotAMessage."""
     kind = entry.text(form.kind)
     if kind.lower() not in form.kinds:
         notes.skip("entry", f"{form.kind} '{kind}' is not a model call")

@@ -184,7 +184,6 @@ def with_stable_ids(lines: Sequence[bytes], order: Sequence[int]) -> list[bytes]
 
 
 def _ids_in(value: Any) -> Iterator[bytes]:
-    """The ids in an answer, at any depth."""
     if isinstance(value, list):
         for item in value:
             yield from _ids_in(item)

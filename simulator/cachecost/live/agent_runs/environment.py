@@ -28,8 +28,6 @@ FAKETIME = "libfaketimeMT.so.1"
 FOLDERS = ("/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib/faketime", "/opt/*/lib/faketime")
 ASKED = "import time; print(int(time.time()))"
 CLOSE_S = 60
-OTHER_ZONE = "<+13>-13:37"
-"""As POSIX writes a zone 13 hours and 37 minutes ahead of UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +46,12 @@ class RunClock:
         return found
 
     @property
-    def programs(self) -> list[str]:
-        """The kinds of programs whose clock was ahead, by name."""
-        return sorted(one.name for one in self.seen.iterdir()) if self.seen else []
-
-    @property
     def description(self) -> str:
         """What was done, for people; "" where no program is known to have had another clock."""
         if self.seen is None:
             return self.name
-        return f"set ahead in {' and '.join(self.programs)}" if self.programs else ""
+        programs = sorted(one.name for one in self.seen.iterdir())
+        return f"set ahead in {' and '.join(programs)}" if programs else ""
 
 
 JOINTS = {"LD_PRELOAD": ":", "PYTHONPATH": os.pathsep, "NODE_OPTIONS": " "}
@@ -75,7 +69,8 @@ def run_clocks(folder: Path) -> Iterator[RunClock]:
         "CACHECOST_CLOCK_SEEN": str(folder),
     }
     yield RunClock("in programs", variables, folder)
-    yield RunClock("in another time zone (TZ); libfaketime would set it ahead", {"TZ": OTHER_ZONE})
+    # as POSIX writes a zone 13 hours and 37 minutes ahead of UTC
+    yield RunClock("in another time zone (TZ); libfaketime would set it ahead", {"TZ": "<+13>-13:37"})
 
 
 @cache
@@ -105,8 +100,7 @@ SECRET = re.compile(
 )
 """Names of variables whose values are taken for credentials."""
 WORKFLOW_FILES = re.compile("GITHUB_.*")
-"""Variables that name files with which a step speaks to its workflow: what is written there runs later, with its keys.
-"""
+"""Variables that name files with which a step speaks to its workflow, which runs what is in them with its keys."""
 NOWHERE = "http://127.0.0.1:9"
 """A proxy that refuses: nothing listens on the port of the discard service (RFC 863)."""
 SHORTEST_NAME = 4
@@ -115,8 +109,6 @@ EVERYDAY_NAMES = frozenset(
     | {"gitlab-runner", "build", "builder", "ci-user", "docker", "agent", "work", "worker", "home", "server", "host"}
     | {"localhost", "test", "tester", "developer", "default", "macbook", "desktop", "laptop", "claude", "python"}
 )
-HASH_SEEDS = ("1", "2")
-"""PYTHONHASHSEED of each run: sets of text are in another order in each, and the same on every machine."""
 
 
 def environment_of(
@@ -132,7 +124,8 @@ def environment_of(
     """
     here = {
         **{name: value for name, value in outside.items() if PASSED.fullmatch(name)},
-        "PYTHONHASHSEED": HASH_SEEDS[run],
+        # PYTHONHASHSEED of each run: sets of text are in another order in each, and the same on every machine
+        "PYTHONHASHSEED": ("1", "2")[run],
         **more,
         "ANTHROPIC_BASE_URL": address,
         "OPENAI_BASE_URL": f"{address}/v1",

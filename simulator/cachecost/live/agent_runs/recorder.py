@@ -20,8 +20,6 @@ from cachecost.scenario import Scenario
 from cachecost.scenario.loading import RecordedScenario
 
 PREFIX, LOCK = "cachecost-run-", "lock"
-UNLOCKED_S = 3600
-"""A folder without a lock is taken for one that is being made for so long."""
 
 
 class AgentRecorder:
@@ -74,7 +72,8 @@ def work_folder() -> Iterator[Path]:
                 with lock.open("r+") as held:
                     lock_file(held.fileno())
                     shutil.rmtree(left)
-            elif time.time() - found.st_mtime > UNLOCKED_S:
+            # a folder without a lock is taken for one that is being made for so long
+            elif time.time() - found.st_mtime > 3600:
                 shutil.rmtree(left)
     with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / LOCK).open("w") as own:
         lock_file(own.fileno())

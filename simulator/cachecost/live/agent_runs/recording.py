@@ -6,13 +6,14 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 
 from cachecost.base.errors import CommandFailed, InputError
 from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
 from cachecost.base.times import midnight
 from cachecost.base.yaml_text import PlacedValue
 from cachecost.conversations import call_recording
@@ -51,7 +52,6 @@ from cachecost.tokens.factory import FILLER
 from cachecost.tokens.tokenizers import count_content
 
 ANSWERS = ("conversation", "answers")
-IN_FILES = ("script:", "recording:")
 
 
 def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
@@ -66,7 +66,7 @@ def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
             path = ".".join(ANSWERS)
             faults = [replace(one, message=f"{path}{one.message.removeprefix('replies')}") for one in error.faults]
             raise InputError(faults) from None
-    kind = next((kind for kind in IN_FILES if answers.startswith(kind)), None)
+    kind = next((kind for kind in ("script:", "recording:") if answers.startswith(kind)), None)
     text = f"{kind}{folder / answers.removeprefix(kind)}" if kind else answers
     try:
         return answerer_from(text)
@@ -75,8 +75,6 @@ def scenario_answerer(scenario: Scenario, folder: Path) -> Answerer:
 
 
 NO_REQUEST = "does its client take the address from ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GOOGLE_GEMINI_BASE_URL?"
-SHOWN_LINES = 12
-"""How much of the end of a command's stderr is shown."""
 
 
 def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: Say) -> RecordedScenario:
@@ -193,4 +191,5 @@ class _Job:
         secrets = secrets_in_environment(os.environ, self.source.env)
         printed = redact_text(ended.errors, secrets) if ended else ""
         fault = self.scenario.fault(COMMAND, f"{shlex.join(self.command)} {what}")
-        return CommandFailed(fault, printed.rstrip().splitlines()[-SHOWN_LINES:])
+        # how much of the end of a command's stderr is shown
+        return CommandFailed(fault, printed.rstrip().splitlines()[-12:])

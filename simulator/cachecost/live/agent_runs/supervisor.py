@@ -80,9 +80,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _watch(channel: socket.socket, child: int, wake: int, errors: int) -> tuple[int, bytes]:
-    """Wait until the child ends or nobody waits for it any more; its status (-1: it goes on), and the end of its
-    stderr.
-    """
+    """Wait until the child ends or nobody waits for it any more; its status (-1: it goes on), and its last stderr."""
     tail, reading = b"", [channel.fileno(), wake, errors]
     while True:
         ready, _, _ = select.select(reading, [], [])
@@ -166,9 +164,7 @@ def _isolate(level: str, port: int, paths: Mapping[str, Sequence[str]]) -> tuple
 
 
 def _hidden_paths(covered: Iterable[str]) -> set[str]:
-    """What is to be hidden: these paths, and every socket that has one: those of this network, those that are mounted
-    here, and all below /run.
-    """
+    """These paths, and every socket with a path: those of this network, those mounted here, and all below /run."""
     found = [line.split(None, 7)[-1] for line in _lines("/proc/net/unix")]
     found += [line.split()[4] for line in _lines("/proc/self/mountinfo")]
     found += [f"{folder}/{name}" for folder, _, names in os.walk("/run") for name in names]

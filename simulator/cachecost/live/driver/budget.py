@@ -27,10 +27,6 @@ BLOCK_TOKENS = 60
 """Tokens around a block; a tool's are the most."""
 MOST_TEXT_BYTES = 6
 """Bytes of text per token, at most: prose and code have 3 to 5. Fewer tokens than that are not believed."""
-CLIENT_TOOLS = ("custom", "bash_", "text_editor_", "computer_", "memory_")
-"""Tools that the client runs. Others run in the API, possibly many times in one call, at separate prices."""
-UNMEASURED = frozenset({"image", "document"})
-"""Blocks whose size in bytes says nothing about their tokens."""
 TEXTS = frozenset({"text", "content", "description", "thinking"})
 """Names of the strings in a prompt that a person or a model wrote."""
 
@@ -73,7 +69,8 @@ def from_count(counted: int) -> int:
 def from_bytes(body: Mapping[str, Any]) -> int | None:
     """The most tokens that `body` can have, at one per byte. None where its bytes do not limit them."""
     blocks = list(_objects({name: body.get(name) for name in ("tools", "system", "messages")}))
-    if any(block.get("type") in UNMEASURED for block in blocks):
+    # blocks whose size in bytes says nothing about their tokens
+    if any(block.get("type") in ("image", "document") for block in blocks):
         return None
     text = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return len(text) + BLOCK_TOKENS * len(blocks) + HIDDEN_TOKENS
@@ -83,7 +80,8 @@ def unbounded_reason(body: Mapping[str, Any]) -> str | None:
     """Why this call's cost has no upper bound; None if it has one."""
     for tool in body.get("tools") or ():
         kind = str(tool.get("type") or "custom")
-        if not kind.startswith(CLIENT_TOOLS):
+        # tools that the client runs. Others run in the API, possibly many times in one call, at separate prices
+        if not kind.startswith(("custom", "bash_", "text_editor_", "computer_", "memory_")):
             return f"the tool '{tool.get('name')}' ({kind}) runs in the API, so its cost has no upper bound"
     if body.get("mcp_servers"):
         return "the API calls MCP servers, so the cost has no upper bound"
@@ -231,9 +229,7 @@ class DollarBudget:
         return Reservation(self._number, dollars)
 
     def settle(self, reservation: Reservation, billed: Decimal, unknown: Decimal = ZERO) -> None:
-        """The call was billed, and perhaps `unknown` dollars more. Raises OverBilled if the bill exceeds the
-        reservation.
-        """
+        """The call was billed, perhaps with `unknown` more dollars. Raises OverBilled above the reservation."""
         self._free(reservation)
         self.billed += billed
         self.unknown += unknown
@@ -257,8 +253,6 @@ class DollarBudget:
         self._freed.set()
 
 
-MOST_OUTPUT_BYTES = 64
-"""Bytes of an answer per token of output, at most."""
 GENERATED = ("text", "thinking", "input")
 """What of a block is output; a signature is not."""
 
@@ -280,6 +274,6 @@ def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds
     for value in (block.get(name) for block in sent.response.get("content", ()) for name in GENERATED):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
         size += len(text.encode("utf-8", "surrogatepass"))
-    least = -(-size // MOST_OUTPUT_BYTES)
+    least = -(-size // 64)  # bytes of an answer per token of output, at most
     if usage.output_tokens < least:
         yield f"{usage.output_tokens:,} output tokens, {least:,} the least for so much text"

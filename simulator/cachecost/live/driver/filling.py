@@ -12,11 +12,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import NOTHING, THINKING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.output_format import counts_unseen, output_format
 from cachecost.prompts.render import CannotCount, TokenCounter
@@ -50,9 +50,7 @@ SAMPLE = 100
 """Words in the sample that measures tokens per word."""
 BYTES_PER_TOKEN = 4
 SCHEMA = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
-Open = tuple[str, ...]
-"""Ids of the tool calls that wait for their results, in order."""
-Filled = tuple[Thread, Open, dict[int, int]]
+Filled = tuple[Thread, tuple[str, ...], dict[int, int]]
 """A thread with content, the calls open at its end, and where the blocks of its last message went."""
 
 NO_THINKING = "Thinking blocks without a signature cannot be sent and are omitted."

@@ -13,9 +13,9 @@ from cachecost.live.clock import moment
 from cachecost.live.driver.planning import Plan
 from cachecost.live.driver.run import LiveResult
 from cachecost.providers.usage import ZERO, Usage
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import print_table
 
-PLAN_COLUMNS = ("strategy", "calls", "predicted", "at most", "takes")
 COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
 CALL_COLUMNS = ("call", "predicted read", "written", "uncached", "billed read", "written", "uncached", "cost", "")
 
@@ -77,7 +77,7 @@ def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
     predicted, worst = totals(plan)
     whole = ("all", f"{len(plan.steps)}", dollars(predicted), dollars(worst), duration(takes(plan, parallel)))
     click.echo(f"{plan.scenario.name}   what would be sent, within {dollars(limit)}\n")
-    print_table("", PLAN_COLUMNS, [*rows, whole])
+    print_table("", ("strategy", "calls", "predicted", "at most", "takes"), [*rows, whole])
 
 
 def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
@@ -153,8 +153,7 @@ def driven_json(driven: LiveResult) -> dict[str, Any]:
         "billed_usd": exact(driven.billed),
         "unknown_usd": exact(driven.unknown),
         "stopped": driven.ended.why or None,
-        "undone": driven.ended.undone,
-        "failed": driven.ended.failed,
+        **pick(driven.ended, "undone", "failed"),
         "journal": str(driven.journal),
         "recording": str(driven.recording),
         "strategies": [
@@ -177,8 +176,7 @@ def driven_json(driven: LiveResult) -> dict[str, Any]:
                         "billed": call.sent.usage.wire(),
                         "predicted_usd": exact(call.predicted_usd) if call.predicted_usd is not None else None,
                         "billed_usd": exact(call.billed_usd),
-                        "exact": call.exact,
-                        "reason": call.reason,
+                        **pick(call, "exact", "reason"),
                     }
                     for call in outcome.calls
                 ],

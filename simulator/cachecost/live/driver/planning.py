@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import blake2b
 from itertools import groupby
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call, date_call
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow

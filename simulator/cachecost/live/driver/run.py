@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import httpx2
 
 from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.atomic_files import open_replacement
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call
 from cachecost.live.clock import Clock, moment
@@ -102,8 +103,6 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 
-ABOUT_THE_CALL = frozenset({400, 413, 422})
-"""Statuses that concern one body only: later calls may succeed."""
 Say = Callable[[LiveCall, AnsweredCall], None]
 
 
@@ -121,9 +120,7 @@ class PlanRunner:
 
     def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
         self._plan, self._clock = run.plan, run.clock
-        self._sender = sender
-        self._journal = journal
-        self._say = say
+        self._sender, self._journal, self._say = sender, journal, say
         self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()
@@ -175,7 +172,8 @@ class PlanRunner:
                 why = f"{words}: {error}" if words else str(error)
                 self._journal.add_failed(step.label, error)
                 self._ended.failed[step.label] = why
-                if error.status not in ABOUT_THE_CALL:
+                # statuses that concern one body only: later calls may succeed
+                if error.status not in (400, 413, 422):
                     self._stop(f"stopped after {step.label} failed: {why}")
         except OverBudget as error:
             self._stop(f"stopped before {step.label}: {error}")

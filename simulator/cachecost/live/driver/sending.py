@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
@@ -15,6 +15,7 @@ from anthropic import AsyncAnthropic
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import exact_dollars
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.live.clock import Clock
 from cachecost.live.driver.budget import (
@@ -37,8 +38,6 @@ from cachecost.providers.usage import ZERO
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
 """Without a `retry-after`: 0.5 s, doubled each time, at most a minute."""
-LONGEST_ASKED_S = 900.0
-"""A call is not retried if the server asks for a longer wait."""
 JITTER = 0.25
 """The random share of a wait, so that parallel calls do not retry together."""
 AGAIN = frozenset({408, 409, 429})
@@ -61,7 +60,7 @@ class RetryPolicy:
             return None
         asked = asked_for(fault.headers, now)
         if asked is not None:
-            return asked if asked <= LONGEST_ASKED_S else None
+            return asked if asked <= 900.0 else None  # a call is not retried if the server asks for a longer wait
         wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
         drawn = int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32
         return wait * (1 - JITTER * drawn)
@@ -83,9 +82,6 @@ def asked_for(headers: Mapping[str, str], now: float) -> float | None:
     return max(0.0, (zoned - datetime.fromtimestamp(now, UTC)).total_seconds())
 
 
-NO_ACCESS = frozenset({401, 403})
-
-
 class BudgetedSender:
     """A Sender. Calls may be sent in parallel; each reserves the most it can cost.
 
@@ -102,12 +98,8 @@ class BudgetedSender:
         journal: Journal | None = None,
         cached: int = 0,
     ) -> None:
-        self.budget = budget
-        self.pricing = pricing
-        self._wire = wire
-        self._clock = clock
-        self._retries = retries
-        self._journal = journal
+        self.budget, self.pricing = budget, pricing
+        self._wire, self._clock, self._retries, self._journal = wire, clock, retries, journal
         self._cached = cached
         """With all tokens of attempts that are under way or whose bill is unknown."""
 
@@ -142,7 +134,7 @@ class BudgetedSender:
         try:
             counted = await self.count(body)
         except CallFailed as fault:
-            if fault.status in NO_ACCESS:
+            if fault.status in (401, 403):
                 raise
             bounds, why = bounds_of_bytes(body), f"failed, and the size of images gives no token count ({fault})"
         else:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anthropic
 import httpx2
 from anthropic import AsyncAnthropic, AsyncStream
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import parse_usage
 from cachecost.live.bodies import message_of_events
 from cachecost.live.driver.budget import AnsweredCall
@@ -25,24 +26,13 @@ NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 MAYBE_ANSWERED = frozenset({408, 502, 504, 520, 522, 524})
 """Statuses of a gateway: the API may have answered, and billed."""
 COUNTED = (
-    "model",
-    "system",
-    "tools",
-    "messages",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "output_format",
-    "context_management",
-    "cache_control",
-    "speed",
+    *("model", "system", "tools", "messages", "tool_choice", "thinking", "output_config", "output_format"),
+    *("context_management", "cache_control", "speed"),
 )
 """What count_tokens takes of a body."""
 LONGEST_MESSAGE = 400
 LARGEST_ANSWER = 32 << 20
 """Characters in the blocks of an answer. The longest real ones have less than a megabyte."""
-LONGEST_ANSWER_S = 3600.0
-"""Seconds of one answer, in which a byte may come again and again."""
 DELTAS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -50,8 +40,6 @@ DELTAS = {
     "input_json_delta": "partial_json",
 }
 """The field that a delta of each kind adds to its block."""
-
-
 MOST_ANSWER_BYTES = 64 << 20
 """Of the body of one answer, as sent."""
 
@@ -105,11 +93,8 @@ class AttemptFailed(Exception):
         begun: PartialAnswer | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.kind = kind
-        self.headers = headers or {}
-        self.is_billable = is_billable
-        self.begun = begun
+        self.status, self.kind, self.headers = status, kind, headers or {}
+        self.is_billable, self.begun = is_billable, begun
 
 
 class Wire:
@@ -127,7 +112,7 @@ class Wire:
         """One Messages call, streamed. Raises AttemptFailed."""
         reading = _StreamReader(self._now(), self._now)
         try:
-            async with asyncio.timeout(LONGEST_ANSWER_S):
+            async with asyncio.timeout(3600.0):  # seconds of one answer, in which a byte may come again and again
                 stream = await self._client.post(
                     "/v1/messages",
                     cast_to=object,

@@ -21,7 +21,6 @@ from cachecost.providers.rules import NO_OWN_RULES, RuleBook, own_rules
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO
 
-MODULE = "cachecost.live.recorder.helper_main"
 NO_PAGE = -1
 PIPE_BYTES = 1 << 20
 """The largest pipe that Linux gives every user (/proc/sys/fs/pipe-max-size)."""
@@ -47,11 +46,6 @@ class HelperOptions:
     digest: bool = False
     page: int = NO_PAGE
 
-    @property
-    def needs_helper(self) -> bool:
-        """Whether there is anything to do for a helper besides writing."""
-        return self.prints or self.page != NO_PAGE
-
     def setup(self) -> ReplaySetup:
         """The setup of predictions; tokens without a bill are counted as well as they can be. Raises InputError."""
         day = date.fromisoformat(self.as_of) if self.as_of else None
@@ -70,7 +64,7 @@ class RecorderHelper:
 
     def __init__(self, options: HelperOptions, ended: Callable[[int], None] = ignore) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", MODULE, dumps(asdict(options))],
+            [sys.executable, "-m", "cachecost.live.recorder.helper_main", dumps(asdict(options))],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
@@ -92,9 +86,7 @@ class RecorderHelper:
         self._messages.put(message)
 
     def close(self) -> int:
-        """Wait until it has handled all messages; returns its exit code. Ctrl-C and SIGTERM kill it: the caller still
-        has a summary to print.
-        """
+        """Wait for its exit code. Ctrl-C and SIGTERM kill it: the caller still has a summary to print."""
         self._messages.put(None)
         try:
             self._join()

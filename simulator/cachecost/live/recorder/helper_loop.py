@@ -89,15 +89,14 @@ def _tokens(usage: Usage) -> str:
 
 
 Item = TypeVar("Item")
-PATIENCE_S = 60.0
-"""How long an ended call waits for one that started earlier."""
 
 
 @dataclass(slots=True)
 class StartOrder(Generic[Item]):
     """Items by call number. `now` is in seconds, of any monotonic clock."""
 
-    patience_s: float = PATIENCE_S
+    patience_s: float = 60.0
+    """How long an ended call waits for one that started earlier."""
     _running: set[int] = field(default_factory=set)
     _ended: dict[int, tuple[float, Item | None]] = field(default_factory=dict)
 
@@ -158,10 +157,6 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     return calls
 
 
-LOOKS_EVERY_S = 1.0
-"""How often it checks whether a call has waited long enough for an earlier one."""
-
-
 class HelperLoop:
     """Handles messages until there are no more."""
 
@@ -184,7 +179,8 @@ class HelperLoop:
         if self._options.page != NO_PAGE:
             self._page = serve_page(self._options, self._earlier_calls())
         while not self._is_over or self._ready:
-            wait_s = LOOKS_EVERY_S if self._order.is_waiting else None
+            # how often it checks whether a call has waited long enough for an earlier one
+            wait_s = 1.0 if self._order.is_waiting else None
             with suppress(Empty):
                 self._handle(inbox.get(timeout=0.0 if self._ready or self._is_over else wait_s))
                 while True:

@@ -17,7 +17,7 @@ import msgspec
 
 from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.apis.formats import STATUS
-from cachecost.conversations.readers.http.bodies import answer, decode_content
+from cachecost.conversations.readers.http.exchange import answer, decode_content
 from cachecost.conversations.readers.request_log import RequestLog
 from cachecost.live.bodies import COMPRESSIONS, decompressor, message_of_events
 from cachecost.live.clock import moment
@@ -109,7 +109,6 @@ Pairs = list[tuple[bytes, bytes]]
 HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
-CHUNKED = (b"transfer-encoding", b"chunked")
 LENGTH, ENCODING = b"content-length", b"transfer-encoding"
 
 
@@ -126,7 +125,7 @@ def for_upstream(pairs: Iterable[tuple[bytes, bytes]], host: bytes) -> Pairs:
     for name, value in pairs:
         lower = name.lower()
         if lower == ENCODING:
-            forwarded.append(CHUNKED)
+            forwarded.append((b"transfer-encoding", b"chunked"))
         elif lower != b"host" and lower not in dropped:
             forwarded.append((name, value))
     return forwarded
@@ -154,7 +153,6 @@ def decoded(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
 
 
 FIRST_CONTENT = b"event: content_block_start"
-FIRST_CONTENT_TYPE = b'"content_block_start"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +226,7 @@ def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> floa
             seen += unpacker.decompress(data, MOST_BYTES) if unpacker else data
         except zlib.error:
             return None
-        if FIRST_CONTENT in seen or FIRST_CONTENT_TYPE in seen:
+        if FIRST_CONTENT in seen or b'"content_block_start"' in seen:
             return at
         seen = seen[-len(FIRST_CONTENT) :]
     return None
@@ -239,8 +237,6 @@ MOST_DIGITS = 10
 """A longer retry count is not plausible, and not recorded."""
 UNKNOWN = "unknown"
 """The model of a call whose body was too long to keep, and whose answer does not name one."""
-FORGET_AFTER = 256 << 20
-"""Bytes of bodies after which the reader is replaced, to bound its memory."""
 TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or over the memory limit"
 
 
@@ -308,7 +304,7 @@ class LogLineBuilder:
     def _fault(self, fields: Mapping[str, Any], body: bytes) -> str | None:
         """Why a reader rejects the line; None: it can be read."""
         self._seen += len(body)
-        if self._seen > FORGET_AFTER:
+        if self._seen > 256 << 20:  # bytes of bodies after which the reader is replaced, to bound its memory
             self._seen = len(body)
             self._reader = LineReader(Path(), Intake(keep_content=True))
         head = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

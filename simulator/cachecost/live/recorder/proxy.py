@@ -20,7 +20,7 @@ from typing import Protocol
 import httpx2
 from starlette.types import Receive, Scope, Send
 
-from cachecost.conversations.readers.http.bodies import route_of
+from cachecost.conversations.readers.http.exchange import route_of
 from cachecost.live.clock import Clock, Say, ScaledClock, ignore
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
 from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
@@ -38,13 +38,12 @@ from cachecost.live.recorder.log_lines import (
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
 come back; requests to the API stay unchanged."""
-PORTS = {"http": 80, "https": 443}
 LOOP = "--upstream leads back to this recorder: expected the API, or a server that forwards calls to it"
 
 
 def is_itself(upstream: httpx2.URL, port: int) -> bool:
     """Whether `upstream` is a recorder on this port of LOOPBACK. A name is resolved only if the port matches."""
-    if (upstream.port or PORTS[upstream.scheme]) != port:
+    if (upstream.port or {"http": 80, "https": 443}[upstream.scheme]) != port:
         return False
     try:
         found = socket.getaddrinfo(upstream.host, port, type=socket.SOCK_STREAM)
@@ -63,13 +62,7 @@ def token_for(upstream: httpx2.URL) -> bytes | None:
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
 
 
-CONNECT_S = 60.0
-"""Timeout for connecting to the upstream. Apart from that, the client decides how long to wait."""
-BAD_REQUEST = 400
 UNREACHABLE = 502
-LOOP_DETECTED = 508
-TWO_LENGTHS = "a request has either Content-Length or Transfer-Encoding; this one has both"
-CLOSE = (b"connection", b"close")
 
 
 class Listener(Protocol):
@@ -107,10 +100,10 @@ class Proxy:
             if not self._has_looped:
                 self._has_looped = True
                 self.say(LOOP)
-            await _refuse(send, LOOP_DETECTED, LOOP)
+            await _refuse(send, 508, LOOP)
             return
         if has_two_lengths(scope["headers"]):
-            await _refuse(send, BAD_REQUEST, TWO_LENGTHS)
+            await _refuse(send, 400, "a request has either Content-Length or Transfer-Encoding; this one has both")
             return
         capture = self._capture(scope)
         try:
@@ -153,9 +146,7 @@ class _Upload(httpx2.AsyncByteStream):
     """The request's body as it comes."""
 
     def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
-        self._receive = receive
-        self._capture = capture
-        self._clock = clock
+        self._receive, self._capture, self._clock = receive, capture, clock
         self._is_done = asyncio.Event()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -181,10 +172,7 @@ class _Exchange:
     """One request and its answer."""
 
     def __init__(self, passing: Proxy, scope: Scope, receive: Receive, send: Send, capture: Capture | None) -> None:
-        self._passing = passing
-        self._scope = scope
-        self._send = send
-        self._capture = capture
+        self._passing, self._scope, self._send, self._capture = passing, scope, send, capture
         self._upload = _Upload(receive, capture, passing.clock)
         self._is_passed = False
 
@@ -207,7 +195,8 @@ class _Exchange:
         headers = for_upstream(self._scope["headers"], passing.upstream.netloc)
         if passing.token is not None:
             headers.append((HEADER, passing.token))
-        wait = {"connect": CONNECT_S, "read": None, "write": None, "pool": None}
+        # timeout for connecting to the upstream. Apart from that, the client decides how long to wait
+        wait = {"connect": 60.0, "read": None, "write": None, "pool": None}
         extensions = {"target": passing.target(self._scope), "timeout": wait}
         request = httpx2.Request(
             self._scope["method"], passing.upstream, headers=headers, stream=self._upload, extensions=extensions
@@ -259,7 +248,7 @@ def _error_of(words: str) -> tuple[Pairs, bytes]:
 async def _refuse(send: Send, status: int, words: str) -> None:
     """Answer a request that is not forwarded. What follows it on its connection is not read."""
     headers, body = _error_of(words)
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, CLOSE]})
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -271,7 +260,6 @@ async def _finish(task: asyncio.Future[None], is_unwanted: bool) -> None:
         await task
 
 
-MOST_HEADER_BYTES = 1 << 20
 IDLE_S = 5.0
 """How long a connection to the upstream is kept for the next call."""
 
@@ -289,7 +277,7 @@ class Server(QuietServer):
             ws="none",
             proxy_headers=False,
             date_header=False,
-            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+            h11_max_incomplete_event_size=1 << 20,
         )
         self._passing = passing
 

@@ -8,15 +8,16 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.live.clock import Say
 from cachecost.live.loopback import PortTaken, address_of, listen
-from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
+from cachecost.live.recorder.helper import NO_PAGE, HelperOptions, RecorderHelper
 from cachecost.live.recorder.proxy import LOOP, is_itself, serve
 from cachecost.live.recorder.writing import (
     CallWriter,
@@ -71,7 +72,8 @@ def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
         size = path.stat().st_size
         if size:
             say(f"{path}: appending to it")
-        watcher = _predicting(replace(options, earlier_bytes=size), say) if options.needs_helper else None
+        is_watched = options.prints or options.page != NO_PAGE
+        watcher = _predicting(replace(options, earlier_bytes=size), say) if is_watched else None
         writer = CallWriter(LogSink(log, watcher), say)
         try:
             run(writer, path)

@@ -29,7 +29,6 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage, text_block
 from cachecost.tokens.tokenizers import count_content
 
-KEY_BYTES = 32
 WAITS, WAIT_S = 100, 0.01
 CALL = b'{"call":'
 """The start of a call's line; calls refer to the other lines of the file."""
@@ -70,9 +69,7 @@ class DigestFile:
         self._lines, self._size = self._lines[size - self._size :], size
 
     def take_over(self) -> None:
-        """Write what the other process has not, be it from within a line; nothing into a file that was moved or cut.
-        Raises OSError, InUse.
-        """
+        """Write what the other process has not; nothing into a file that was moved or cut. Raises OSError, InUse."""
         if self._path.stat().st_size < self._size:
             return
         for left in reversed(range(WAITS)):
@@ -215,7 +212,7 @@ class DigestSink(Sink):
         self._path = path
         self._is_full = False
         self._reader = LineReader(path, Intake(keep_content=True))
-        key = os.urandom(KEY_BYTES)
+        key = os.urandom(32)
         self.tell(b"key %b\n" % key.hex().encode())
         self._file = DigestFile(path, key)
 

@@ -23,12 +23,9 @@ from cachecost.live.server.openai_api import CHAT, RESPONSES
 from cachecost.live.server.served_api import ReceivedCall, ServedApi, keys_in, receive_call
 from cachecost.live.server.state import ServerState
 
-HELLO = "cachecost serve: simulated APIs. What your calls cost: /cachecost"
 GEMINI = GeminiApi("")
 GEMINI_VERSIONS = ("v1beta", "v1alpha")
 """Versions whose addresses no other API has; `v1/models` is one that all three have."""
-
-
 Handler = Callable[[Request], Awaitable[ASGIApp]]
 
 
@@ -123,7 +120,7 @@ class Endpoints:
         return self._respond(request, found if isinstance(found, ApiError) else api.model_object(found), api)
 
     async def hello(self, request: Request) -> ASGIApp:
-        return self._respond(request, {"message": HELLO})
+        return self._respond(request, {"message": "cachecost serve: simulated APIs. What your calls cost: /cachecost"})
 
     async def not_here(self, request: Request, error: Exception) -> Any:
         """The answer to unknown paths and methods."""

@@ -6,19 +6,16 @@ the cost by token class and by group, then the loops) and as JSON.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from io import StringIO
 from operator import attrgetter
-from typing import IO, Any, Literal, TypeVar, cast
+from typing import IO, Any, TypeVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
@@ -27,13 +24,13 @@ from cachecost.base.formatting import (
     change_text,
     count_text,
     dollars,
-    encodable,
     exact,
     margin_text,
     percent,
     point_aligned,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import Cost
 from cachecost.ledger.unread import UnreadWrites
@@ -42,7 +39,7 @@ from cachecost.live.viewer.calls import conversation_title
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import block_at, sent_breakpoints
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
-from cachecost.views.streams import inert_console, styled_stream
+from cachecost.views.streams import REPORT_WIDTH, Colours, render_text, stream_look, write_report
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -51,10 +48,12 @@ from cachecost.views.tables.table import (
     LOWER_BOUND,
     ZERO_CLASS,
     Column,
+    FittedTable,
+    Table,
     fit_table,
     hidden_note,
+    render_table,
 )
-from cachecost.views.tables.table import Table as FigureTable
 
 MOST = Decimal("0.5")
 """A loop is uncached if more than this share is paid again."""
@@ -196,7 +195,10 @@ def bill_of(meter: Meter) -> ServerBill:
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
-    named = [(_conversation_name(calls[0], several), calls) for _, calls in conversations]
+    named = []
+    for (workspace, first), calls in conversations:
+        name = conversation_title(first) or NO_TEXT
+        named.append((f"{workspace or NO_KEY}: {name}" if several else name, calls))
     loops = (find_uncached_loop(name, calls, meter) for name, calls in named)
     count = meter.not_messages
     return ServerBill(
@@ -233,30 +235,24 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
     )
 
 
-def _conversation_name(call: MeteredCall, several: bool) -> str:
-    name = conversation_title(call.first) or NO_TEXT
-    return f"{call.workspace or NO_KEY}: {name}" if several else name
-
-
 FORMAT = 1
-NOTHING_YET = "No calls yet."
 HEADERS = {
-    "cost": "cost",
-    "cache_hit_rate": "hit rate",
-    "uncached": "without caching",
     "calls": "calls",
     "input": "input",
     **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
+    "cache_hit_rate": "hit rate",
     "unread": "never read",
+    "uncached": "without caching",
+    "cost": "cost",
 }
-"""Columns of a table of shares, by key."""
+"""Columns of a table of shares, by key, in their order."""
 
 
 def verdict(bill: ServerBill) -> str:
     """One sentence: what the calls cost, and what they would have cost without caching."""
     total = bill.total
     if not total.calls:
-        return NOTHING_YET
+        return "No calls yet."
     cost = f"{dollars(total.cost.total)} for {count_text(total.calls, 'call')}"
     if not total.uncached:
         return f"{cost}."
@@ -326,13 +322,7 @@ def _share_json(share: BillShare) -> dict[str, Any]:
     }
 
 
-Colours = Literal["standard", "256", "truecolor", "windows"]
-PIPE_WIDTH = 120
 NARROWEST_NAME = 18
-KEYS = (
-    *("calls", "input", "read_tokens", "write_5m_tokens", "write_1h_tokens", "input_tokens", "output_tokens"),
-    *("cache_hit_rate", "unread", "uncached", "cost"),
-)
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
@@ -340,21 +330,12 @@ MOST_CONVERSATIONS = 20
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
     """Print the bill, as wide as the terminal or 120 cells into a pipe, with colors as it and NO_COLOR allow."""
-    probe = inert_console(stream)
-    width = probe.width if probe.is_terminal or os.environ.get("COLUMNS") else PIPE_WIDTH
-    colours = None if probe.no_color or not probe.is_terminal else cast("Colours | None", probe.color_system)
-    text = bill_text(bill_of(meter), width, colours)
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    styled_stream(stream).write(encodable(text, encoding))
+    write_report(bill_text(bill_of(meter), *stream_look(stream)), stream)
 
 
-def bill_text(bill: ServerBill, width: int = PIPE_WIDTH, colours: Colours | None = None) -> str:
+def bill_text(bill: ServerBill, width: int = REPORT_WIDTH, colours: Colours | None = None) -> str:
     """The whole bill, no line wider than `width` cells."""
-    page = StringIO()
-    console = inert_console(page, width=width, color_system=colours, force_terminal=bool(colours), legacy_windows=False)
-    for part in _parts(bill, width):
-        console.print(part, highlight=False, markup=False, emoji=False)
-    return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
+    return render_text(_parts(bill, width), width, colours)
 
 
 def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
@@ -369,7 +350,8 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
     counts = [tokens(getattr(used, CLASS_FIELDS[name])) for name in classes]
     class_costs = point_aligned([dollars(costs[name]) for name in classes])
     numbers = [Column("count", "", counts), Column("cost", "cost", class_costs)]
-    yield _grid([Column("name", "tokens", [CLASS_NAMES[name] for name in classes], False), *numbers])
+    names = Column("name", "tokens", [CLASS_NAMES[name] for name in classes], False)
+    yield render_table(FittedTable(names, numbers, [], width, 0))
     groups = (("workspace", bill.workspaces), ("model", bill.models), ("conversation", bill.conversations))
     for header, shares in groups:
         if len(shares) > 1 or header == "conversation":
@@ -401,32 +383,23 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         }
         for share in shown
     ]
-    for key in KEYS:
-        column = Column(key, HEADERS[key], point_aligned([row[key] for row in rows]))
+    for key, header_text in HEADERS.items():
+        column = Column(key, header_text, point_aligned([row[key] for row in rows]))
         is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
         if not is_zero or column.key != "write_1h_tokens":
             rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)
             kept.append(replace(column, rank=rank))
-    fitted = fit_table(FigureTable(kept), width, NARROWEST_NAME)
+    fitted = fit_table(Table(kept), width, NARROWEST_NAME)
     room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
     names = [  # a name is cut at its end, since the beginning identifies a conversation
         share.name if cell_len(share.name) <= room else f"{set_cell_size(share.name, room - 1).rstrip()}…"
         for share in shown
     ]
-    yield _grid([Column("name", header, names, False), *fitted.shown])
+    yield render_table(replace(fitted, names=Column("name", header, names, False)))
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
         yield _indent(Text(note, "dim"))
     if len(shares) > len(shown):
         yield _indent(Text(f"and {count_text(len(shares) - len(shown), header)} more", "dim"))
-
-
-def _grid(kept: Sequence[Column]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-    for column in kept:
-        table.add_column(Text(column.header, justify="right" if column.right else "left"), no_wrap=True)
-    for number in range(len(kept[0].cells)):
-        table.add_row(*(Text(column.flush(number)) for column in kept))
-    return Padding(table, (0, 0, 0, INDENT))
 
 
 def _indent(text: RenderableType) -> RenderableType:

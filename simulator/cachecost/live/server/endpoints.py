@@ -88,9 +88,7 @@ async def _more(send: Send, body: bytes) -> None:
 
 
 class _Server(QuietServer):
-    """Ends waits when it stops, so that running answers complete; `stop` ends others. It answers under the names of
-    this machine only.
-    """
+    """Ends waits when it stops, so that answers complete; `stop` ends others. Only for names of this machine."""
 
     def __init__(
         self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
@@ -107,15 +105,9 @@ class _Server(QuietServer):
 
 
 def serve_until_stopped(
-    app: ASGIApp,
-    listener: socket.socket,
-    pauses: AnswerDelays | None = None,
-    ready: Callable[[], None] = ignore,
-    stop: Callable[[], None] = ignore,
+    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays, ready: Callable[[], None], stop: Callable[[], None]
 ) -> None:
-    """Serve until Ctrl-C or SIGTERM. Running answers complete first, unless a second Ctrl-C comes; `stop` ends those
-    that would never end.
-    """
+    """Serve until Ctrl-C or SIGTERM. Answers complete unless a second Ctrl-C comes; `stop` ends the endless ones."""
     asyncio.run(_Server(app, pauses, ready, stop).serve(sockets=[listener]))
 
 

@@ -35,10 +35,6 @@ STATUSES = {
     504: "DEADLINE_EXCEEDED",
 }
 """The canonical name of each HTTP status (Google's google.rpc.Code)."""
-
-
-NO_OBJECTS = "CachedContent not found (or permission denied)"
-NO_CONTENTS = "* GenerateContentRequest.contents: contents is not specified"
 KEY_HEADER = "x-goog-api-key"
 WHOLE, STREAM, COUNT = "generateContent", "streamGenerateContent", "countTokens"
 Block = Mapping[str, Any]
@@ -73,9 +69,9 @@ class GeminiApi(ServedApi):
         config = object_or_empty(sent.get("generationConfig"))
         most = config.get("maxOutputTokens")
         if sent.get("cachedContent"):
-            return of_status(403, NO_OBJECTS)
+            return of_status(403, "CachedContent not found (or permission denied)")
         if not sent.get("contents"):
-            return invalid(NO_CONTENTS)
+            return invalid("* GenerateContentRequest.contents: contents is not specified")
         if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 1):
             return invalid("* GenerateContentRequest.generation_config.max_output_tokens: must be a positive integer")
         if config.get("candidateCount") not in (None, 1):

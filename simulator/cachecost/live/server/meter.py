@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import takewhile
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.base.times import day_of, seconds
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import REFUSED, CallRow
@@ -39,7 +40,6 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
 
 CUT = "max_tokens"
-ANTHROPIC = "anthropic"
 MOST_KEPT = 10_000
 """Answered requests that a client can name; the oldest is dropped first. The API keeps them for a short time."""
 COMPARED = ("tool_choice", "thinking", "context_management", "speed")
@@ -104,7 +104,6 @@ def compare_requests(before: Request, after: Request) -> Mapping[str, Any] | Non
 
 
 def _message_blocks(request: Request, after: int) -> list[Block]:
-    """The blocks of the messages after the first `after`."""
     nodes = takewhile(lambda node: node.length > after, request.thread.back())
     messages = [node.message for node in nodes if node.message is not None]
     return [block for message in reversed(messages) for block in message.blocks]
@@ -148,8 +147,7 @@ class Meter:
         return [one.row for one in self.taken]
 
     def avoidable(self) -> Mapping[int, Decimal]:
-        """USD by call that `explain` calls avoidable, worked out once for the calls so far; none of other hosts than it
-        supports."""
+        """USD by call that `explain` calls avoidable, once for the calls so far; none of hosts it does not support."""
         if self._explained != len(self.taken):
             from cachecost.analysis.explain.explaining import explain
 
@@ -267,7 +265,7 @@ class Meter:
         """The host of a call of `model` in the API of `maker`: that of the setup where it was chosen and has the model,
         since many hosts speak the APIs of others; else the maker."""
         chosen = self._setup.host
-        if chosen in (AUTO_HOST, ANTHROPIC):
+        if chosen in (AUTO_HOST, "anthropic"):
             return maker
         try:
             self._setup.rules.rules(chosen, model)

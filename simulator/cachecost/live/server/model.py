@@ -148,7 +148,6 @@ def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
 
 Wire = Mapping[str, Any]
 LARGEST_PAGE = 1000
-USUAL_PAGE = 20
 ALIASES = "_aliases"
 EXPLICIT = "-explicit"
 """What ends the ids by which our rules tell a way of caching apart: no model of an API."""
@@ -202,7 +201,7 @@ def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequen
     """A page of the list: `limit`, `after_id`, `before_id`; retired models only on request."""
     wanted = lifecycles or ("active", "deprecated")
     known = [_without_aliases(one) for one in models if one.get("lifecycle", "active") in wanted]
-    text = query.get("limit", str(USUAL_PAGE))
+    text = query.get("limit", "20")
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LARGEST_PAGE))
     if not (is_number and 1 <= int(text) <= LARGEST_PAGE):
         return invalid(f"limit: Input should be a whole number from 1 to {LARGEST_PAGE}")
@@ -362,7 +361,6 @@ def _input_items(body: Body) -> list[Any]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
 
 
-SAMPLING = ("temperature", "top_p", "top_k")
 STRICT = "2026-10-21"
 """The version without sampling parameters, documents in assistant messages and citations in requests."""
 EXTRA = "Extra inputs are not permitted"
@@ -412,7 +410,7 @@ def _invalid_options(body: Body) -> Iterator[str]:
 def _by_version(body: Body, version: str) -> Iterator[str]:
     if version != STRICT:
         return
-    yield from (f"{name}: {EXTRA}" for name in SAMPLING if body.get(name) is not None)
+    yield from (f"{name}: {EXTRA}" for name in ("temperature", "top_p", "top_k") if body.get(name) is not None)
     blocks = (
         (f"messages.{number}.content.{index}", message.get("role"), block)
         for number, message in enumerate(body.get("messages") or [])

@@ -62,9 +62,7 @@ def arguments_of(call: Block) -> str:
 
 
 def call_form(call: Block, sent: Mapping[str, Any]) -> tuple[str, str]:
-    """The type of a tool call, and the field of what it passes: a tool may take a text instead of arguments. Chat
-    Completions nests its definition.
-    """
+    """The type of a tool call and the field of its arguments or text; Chat Completions nests its definition."""
     offered = [tool for tool in sent.get("tools") or () if isinstance(tool, Mapping) and tool.get("type") == "custom"]
     named = (inner if isinstance(inner := tool.get("custom"), Mapping) else tool for tool in offered)
     is_custom = any(tool.get("name") == call["name"] for tool in named)
@@ -129,9 +127,7 @@ class OpenAIApi(ServedApi):
 
 
 def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
-    """The first error in `body`. `asked` is the field that holds the prompt, `limits` the least value of each limit of
-    the output.
-    """
+    """The first error in `body`; `asked` is the field of the prompt, `limits` the least value of each output limit."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         return invalid("you must provide a model parameter")
     if body.get(asked) in (None, [], ""):
@@ -179,10 +175,8 @@ def _details(usage: Usage) -> Wire:
     return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
 
 
-CHAT_LIMITS = {"max_completion_tokens": 1, "max_tokens": 1}
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
 """`finish_reason` by stop reason; any other is "stop"."""
-DONE = b"data: [DONE]\n\n"
 
 
 class ChatApi(OpenAIApi):
@@ -192,7 +186,7 @@ class ChatApi(OpenAIApi):
     id_prefix = "chatcmpl-"
 
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
-        if refused := body_fault(arrived.body, "messages", CHAT_LIMITS):
+        if refused := body_fault(arrived.body, "messages", {"max_completion_tokens": 1, "max_tokens": 1}):
             return refused
         body = from_chat(arrived.body)
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
@@ -220,7 +214,7 @@ class ChatApi(OpenAIApi):
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         for chunk in self._chunks(answer):
             yield b"data: %b\n\n" % encode_json(chunk)
-        yield DONE
+        yield b"data: [DONE]\n\n"
 
     def _chunks(self, answer: ServedResponse) -> Iterator[Wire]:
         """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
@@ -325,7 +319,6 @@ PART_EVENTS: dict[str, tuple[str, str, str, Wire]] = {
 """Of items whose text is in a part: its index, and the events of the part and of its text with their further fields."""
 
 
-RESPONSE_LIMITS = {"max_output_tokens": 16}
 ECHOED: Wire = {
     "instructions": None,
     "max_output_tokens": None,
@@ -354,7 +347,7 @@ class ResponsesApi(OpenAIApi):
     def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
         if arrived.body.get("prompt") is not None:
             return invalid("prompt: cachecost serve keeps no prompt templates")
-        if refused := body_fault(arrived.body, "input", RESPONSE_LIMITS):
+        if refused := body_fault(arrived.body, "input", {"max_output_tokens": 16}):
             return refused
         whole = served.responses.complete(arrived.workspace, arrived.body)
         if isinstance(whole, ApiError):

@@ -47,8 +47,6 @@ PAGE, JSON = "/cachecost", "/cachecost.json"
 BELOW = f"{PAGE}/"
 BILL_FROM_PAGE = "../../cachecost.json"
 """The bill's address from the page."""
-OWN_SITES = (None, "none", "same-origin")
-"""Values of Sec-Fetch-Site of requests that a person began, or that no browser sent."""
 
 
 def routes(meter: Meter, token: str, port: int) -> list[Route]:
@@ -60,7 +58,8 @@ def routes(meter: Meter, token: str, port: int) -> list[Route]:
     async def page(request: Request) -> Response:
         if not names_loopback(request.scope, port):
             return Response(status_code=421, headers=HEADERS)
-        if request.headers.get("sec-fetch-site") not in OWN_SITES:
+        # values of Sec-Fetch-Site of requests that a person began, or that no browser sent
+        if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
             return Response(status_code=403, headers=HEADERS)
         return RedirectResponse(f"{BELOW}{token}/", headers=HEADERS)
 

@@ -11,7 +11,7 @@ import re
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
@@ -49,14 +49,12 @@ class ServedApi(Protocol):
     `stream_type` is the content type of a stream. `maker` is the host whose models it has.
     """
 
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def id_prefix(self) -> str: ...
+    name: ClassVar[str | None]
+    id_prefix: ClassVar[str]
+    maker: ClassVar[str]
+
     @property
     def stream_type(self) -> str: ...
-    @property
-    def maker(self) -> str: ...
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
         """Why these headers are refused."""
@@ -196,9 +194,7 @@ def _encoding(code: str, message: str) -> ApiError:
 
 
 def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
-    """The JSON object of a body. What Python reads as JSON and would damage a log is refused: NaN, 1e400, half of a
-    surrogate pair.
-    """
+    """The JSON object of a body. What would damage a log is refused: NaN, 1e400, half of a surrogate pair."""
 
     def refuse(word: str) -> None:
         raise ValueError(word)

@@ -154,10 +154,10 @@ class ServerState:
     seed: int = 0
     say: Say = ignore
     ids: Ids = field(init=False)
-    threads: Threads = field(init=False)
-    responses: StoredResponses = field(init=False)
+    threads: Threads = field(init=False, default_factory=Threads)
+    responses: StoredResponses = field(init=False, default_factory=StoredResponses)
     pauses: AnswerDelays = field(init=False)
-    lock: threading.Lock = field(init=False)
+    lock: threading.Lock = field(init=False, default_factory=threading.Lock)
     """Calls are billed one at a time, in the order they start."""
     calls: int = field(init=False, default=0)
     unreadable: int = field(init=False, default=0)
@@ -165,7 +165,4 @@ class ServerState:
 
     def __post_init__(self) -> None:
         self.ids = Ids(self.seed)
-        self.threads = Threads()
-        self.responses = StoredResponses()
         self.pauses = AnswerDelays(self.clock)
-        self.lock = threading.Lock()

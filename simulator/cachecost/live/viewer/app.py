@@ -63,16 +63,12 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
 JSON = "application/json"
 MOST_DIGITS = 10
 STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (NotHere, 404),
-    (WrongChoice, 400),
-    (CannotEvaluate, 422),
-    (InputError, 422),
-    (WorkStopped, 422),
+    *((NotHere, 404), (WrongChoice, 400)),
+    *((kind, 422) for kind in (CannotEvaluate, InputError, WorkStopped)),
 )
 WAIT_S = 30.0
 """How long an answer may take, what it waits for included. A page to save has all the time that it takes."""
 INTERNAL = "internal error: the terminal of `cachecost view` says more"
-NOT_LIVE = "nothing more comes here"
 UNKNOWN_ADDRESS = "there is nothing at this address"
 
 
@@ -178,7 +174,7 @@ class _PageEndpoints:
         """The stream of a page, until either side ends it."""
         live = self._source.live()
         if live is None:
-            return error_answer(404, NOT_LIVE)
+            return error_answer(404, "nothing more comes here")
         if request.method == "HEAD":
             return Response(media_type=EVENT_STREAM)
         return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)

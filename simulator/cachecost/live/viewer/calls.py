@@ -129,9 +129,7 @@ def call_of_session(call: Call, number: int) -> Call:
 
 
 def conversation_title(first: Thread) -> str:
-    """The title of the conversation that begins with a message: the beginning of the first text that a person wrote;
-    "" without content.
-    """
+    """The title of a conversation: the beginning of the first text that a person wrote; "" without content."""
     blocks = first.message.blocks if first.message else ()
     texts = [str(block.content.get("text") or "") for block in blocks if block.content is not None]
     plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]

@@ -74,8 +74,6 @@ MOST_BYTES = 6 << 20
 """Of JSON in a page, besides that of the session itself and that of texts."""
 MOST_TEXT_BYTES = 2 << 20
 CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
-STYLE_LINK = re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>')
-SCRIPT_LINK = re.compile(r'<script type="module" src="static/app\.js"></script>')
 STYLE = "style.css"
 
 
@@ -89,9 +87,7 @@ class SavedPage:
     most_text_bytes: int = MOST_TEXT_BYTES
 
     def of_session(self, id_: str, selected: int = 0) -> str:
-        """The page of a session, which begins with it, or with the call that is selected (0: none). Raises what the
-        source raises.
-        """
+        """The page of a session; it opens at the call that is selected (0: none). Raises what the source raises."""
         path, source = f"session/{id_}", self.source.current()
         session = dict(source.session(id_))
         answers: dict[str, Any] = {"start": self.source.start(), path: session}
@@ -142,8 +138,8 @@ def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
     scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
     parts = (
         (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
-        (STYLE_LINK, f"<style>{style}</style>"),
-        (SCRIPT_LINK, scripts),
+        (re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>'), f"<style>{style}</style>"),
+        (re.compile(r'<script type="module" src="static/app\.js"></script>'), scripts),
     )
     page, made, end = texts[INDEX], "", 0
     for place, text in parts:

@@ -71,8 +71,6 @@ class ComparisonSource(PageSource):
 KEPT_SESSIONS = 4
 MOST_SHOWN = 60
 """Characters of an id that is not known, in the words that say so."""
-Watch = Callable[[str, Sequence[str]], AbstractContextManager[object]]
-"""Shows that something is done with these files for as long as it takes."""
 
 
 def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
@@ -103,7 +101,8 @@ class SessionsSource(PageSource):
     title: str = "Sessions"
     command: str = "cachecost view"
     options_given: Sequence[str] = ()
-    watch: Watch = unwatched
+    watch: Callable[[str, Sequence[str]], AbstractContextManager[object]] = unwatched
+    """Shows that something is done with these files for as long as it takes."""
     has_files: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
     _open: dict[str, OpenSession] = field(default_factory=dict)

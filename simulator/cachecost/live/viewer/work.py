@@ -16,8 +16,6 @@ from cachecost.base.atomic_files import WorkStopped, checked_by, current_work_ch
 from cachecost.live.loopback import client_left
 
 Made = TypeVar("Made")
-POLL_S = 0.25
-"""How soon who waits for a lock sees that nobody waits for the answer."""
 
 
 class TooLong(WorkStopped):
@@ -48,7 +46,8 @@ class WorkLimit:
 def held(lock: Lock | RLock) -> Iterator[None]:
     """The lock, unless the work is to end before it is free."""
     check = current_work_check()
-    while not lock.acquire(timeout=POLL_S if check else -1):
+    # how soon who waits for a lock sees that nobody waits for the answer
+    while not lock.acquire(timeout=0.25 if check else -1):
         if check:
             check()
     try:

@@ -10,7 +10,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from http.client import HTTPException
 from pathlib import Path
@@ -24,6 +23,7 @@ import msgspec
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
 from cachecost.analysis.next_message.watching import MOST_CALLS, WatchedSession, WatchedTotals, watch_account
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.prompts.request import NotAMessage
@@ -31,10 +31,9 @@ from cachecost.providers.usage import Usage
 from cachecost.sessions.reading import IN_MEMORY, SessionReading, SessionStore
 from cachecost.simulation.setup import ReplaySetup
 
-MOST_NOTES = 3
 AGENT = "agent-"
+MOST_NOTES = 3
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-NO_BILLS = "no call has a usage: `cachecost record` writes logs with it, `cachecost replay` simulates it"
 GONE = "the file is gone; what was read of it is shown"
 
 
@@ -75,7 +74,7 @@ class FileFollower:
         account = account_of_found(found, self._setup, self._format)
         notes = tuple([*map(str, found.skipped), *found.notes][-MOST_NOTES:])
         if found.logs and not found.skipped and not any(account.calls()):
-            notes = (NO_BILLS,)
+            notes = ("no call has a usage: `cachecost record` writes logs with it, `cachecost replay` simulates it",)
         made = watch_account(account, str(self.path), notes)
         return replace(self._last, notes=notes) if found.skipped and not made.calls else made
 
@@ -117,10 +116,8 @@ BILL = "/cachecost.json"
 CLIENT = "cachecost serve"
 TIMEOUT_S = 5.0
 MOST_BYTES = 16 << 20
-LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 NO_ANSWER = "no answer from {url}"
 NO_BILL = "{url} is no bill of cachecost serve"
-ONLY_SUMS = "of earlier calls the server keeps sums only: calls are shown as they come"
 SEVERAL = "several models"
 
 
@@ -128,7 +125,7 @@ def is_loopback(url: str) -> bool:
     """Whether a URL names a server on this machine."""
     try:
         parts = urlsplit(url)
-        return parts.scheme == "http" and parts.hostname in LOOPBACK_NAMES and parts.port != 0
+        return parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port != 0
     except ValueError:
         return False
 
@@ -193,7 +190,7 @@ class ServerFollower:
             rate = Decimal(usage.read) / usage.total_input if usage.total_input else None
             totals = WatchedTotals(bill.total.billed, Decimal(bill.total.cost_usd), rate)
         if totals.calls and not made.calls and not notes:
-            notes = (ONLY_SUMS,)
+            notes = ("of earlier calls the server keeps sums only: calls are shown as they come",)
         return WatchedSession(self.url, totals, made.calls, made.next, notes)
 
     def close(self) -> None:

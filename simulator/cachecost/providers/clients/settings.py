@@ -7,18 +7,113 @@ settings are read here: the caller passes the files as parsed JSON, and the envi
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from cachecost.providers.clients.setting_rows import (
-    ClientSetting,
-    ClientSettings,
-    MessageBreakpoints,
-    SubscriptionTTL,
-    TTLStep,
-    client_settings,
-)
+import msgspec
+
+FOLDER = Path(__file__).parent
+
+
+class ClientSetting(msgspec.Struct, frozen=True):
+    """One thing that a person can set: its `key` in a settings file, its environment `variable`, or both.
+
+    `type` is flag, choice (of `values`), number or text. `since` is the version of the client that first knows it.
+    """
+
+    name: str
+    type: str
+    since: str
+    source: str
+    does: str
+    key: str = ""
+    variable: str = ""
+    frontmatter: str = ""
+    values: tuple[str, ...] = ()
+
+
+class SettingsFile(msgspec.Struct, frozen=True):
+    """A kind of settings file, and where it is on each platform."""
+
+    scope: str
+    paths: tuple[str, ...]
+    source: str
+
+
+class TTLStep(msgspec.Struct, frozen=True):
+    """One step of the order in which the TTL is decided. `origin` is environment, settings or frontmatter."""
+
+    reason: str
+    main: str
+    side: str
+    origin: str
+    ttl: str = ""
+    host: str = ""
+
+
+class SubscriptionTTL(msgspec.Struct, frozen=True):
+    """The TTL on a subscription where no step decides, from a version on."""
+
+    since: str
+    main: str
+    side: str
+    source: str
+
+
+class MessageBreakpoints(msgspec.Struct, frozen=True):
+    """From a version on: how many messages, from the last one back, have a breakpoint on their last block."""
+
+    since: str
+    count: int
+    source: str
+
+
+class PartialOutput(msgspec.Struct, frozen=True):
+    """What the record of an answer says of its output tokens, where those were recorded before it was complete."""
+
+    bytes_per_token: float
+    margin: float
+    source: str
+
+
+class ClientSettings(msgspec.Struct, frozen=True):
+    """The table of a client. Settings files are in their order of precedence, the one that wins first."""
+
+    client: str
+    date: str
+    sources: Mapping[str, str]
+    settings: Mapping[str, ClientSetting]
+    files: tuple[SettingsFile, ...]
+    ttl_steps: tuple[TTLStep, ...]
+    subscription_ttls: tuple[SubscriptionTTL, ...]
+    partial_output: PartialOutput
+    message_breakpoints: tuple[MessageBreakpoints, ...]
+
+
+@cache
+def client_settings(name: str = "claude_code") -> ClientSettings:
+    """The table of a client, by the name of its file."""
+    table = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    return ClientSettings(
+        table["data"]["client"],
+        table["data"]["date"].isoformat(),
+        {key: f"{row['title']} ({row['date'].isoformat()})" for key, row in table["sources"].items()},
+        {row["name"]: ClientSetting(**_frozen(row)) for row in table["setting"]},
+        tuple(SettingsFile(**_frozen(row)) for row in table["settings_file"]),
+        tuple(TTLStep(**_frozen(row | {"origin": row["from"]}, "from")) for row in table["ttl_step"]),
+        tuple(SubscriptionTTL(**row) for row in table["subscription_ttl"]),
+        PartialOutput(**table["partial_output"]),
+        tuple(MessageBreakpoints(**row) for row in table["message_breakpoints"]),
+    )
+
+
+def _frozen(row: Mapping[str, Any], *without: str) -> dict[str, Any]:
+    items: Iterable[tuple[str, Any]] = ((key, item) for key, item in row.items() if key not in without)
+    return {key: tuple(item) if isinstance(item, list) else item for key, item in items}
+
 
 NUMBERS = re.compile(r"\d{1,9}")
 LATEST = (10**9,)
@@ -67,14 +162,6 @@ class EffectiveTTL(NamedTuple):
     reason: str
 
 
-def merge_settings(by_scope: Mapping[str, Mapping[str, Any]], name: str = "claude_code") -> dict[str, Any]:
-    """One object of the settings files, by scope: the file that wins replaces; objects merge key by key."""
-    merged: dict[str, Any] = {}
-    for file in reversed(client_settings(name).files):
-        merged = _merge(merged, by_scope.get(file.scope) or {})
-    return merged
-
-
 def merge_environment(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that the client sees: the `env` of its settings wins over that of its process."""
     own = settings.get("env")
@@ -102,16 +189,24 @@ def effective_ttl(
     """
     table = client_settings()
     variables = merge_environment(settings, environment)
-    if _is_disabled(table, variables, version, model):
-        return EffectiveTTL(None, DISABLED)
+    families = ("", *model.lower().split("-"))
+    for name, row in table.settings.items():
+        family = name.removeprefix("disable_caching").removeprefix("_") if name.startswith("disable_caching") else None
+        if family in families and _knows(row, version) and variable_value(row, variables) is True:
+            return EffectiveTTL(None, DISABLED)
     for step in table.ttl_steps:
         row = table.settings[step.main if is_main else step.side]
         if step.host not in ("", host) or not _knows(row, version):
             continue
-        found = _decided_ttl(row, step, settings, variables, agent_ttl)
+        if step.origin == "frontmatter":
+            found: SettingValue | None = _allowed(row, agent_ttl) if isinstance(agent_ttl, str) else None
+        else:
+            found = variable_value(row, variables) if step.origin == "environment" else key_value(row, settings)
+        if step.ttl:
+            found = step.ttl if found is True else None
         is_refused = step.origin == "frontmatter" and found == "1h" and is_subscription and has_extra_usage
         if found and not is_refused:
-            return EffectiveTTL(found, step.reason)
+            return EffectiveTTL(cast("ClientTTL", found), step.reason)
     default = row_at(table.subscription_ttls, version) if is_subscription and not has_extra_usage else None
     ttl = cast("ClientTTL", (default.main if is_main else default.side) if default else "5m")
     return EffectiveTTL(ttl, "subscriber" if ttl == "1h" else "default")
@@ -122,14 +217,6 @@ def messages_ttl(ttl: ClientTTL, environment: Mapping[str, str], version: str | 
     row = client_settings().settings["messages_ttl"]
     found = variable_value(row, environment) if _knows(row, version) else None
     return cast("ClientTTL", found) if found is not None else ttl
-
-
-def setting_value(
-    row: ClientSetting, settings: Mapping[str, Any], environment: Mapping[str, str]
-) -> SettingValue | None:
-    """What is set: by the variable, else by the key of the settings; None where nothing valid is."""
-    found = variable_value(row, merge_environment(settings, environment))
-    return found if found is not None else key_value(row, settings)
 
 
 def variable_value(row: ClientSetting, environment: Mapping[str, str]) -> SettingValue | None:
@@ -153,41 +240,9 @@ def key_value(row: ClientSetting, settings: Mapping[str, Any]) -> SettingValue |
     return _allowed(row, found) if isinstance(found, str) else None
 
 
-def _decided_ttl(
-    row: ClientSetting, step: TTLStep, settings: Mapping[str, Any], variables: Mapping[str, str], agent_ttl: object
-) -> ClientTTL | None:
-    """The TTL that a step decides; None where it decides nothing."""
-    if step.origin == "environment":
-        found = variable_value(row, variables)
-    elif step.origin == "settings":
-        found = key_value(row, settings)
-    else:
-        found = _allowed(row, agent_ttl) if isinstance(agent_ttl, str) else None
-    if step.ttl:
-        return cast("ClientTTL", step.ttl) if found is True else None
-    return cast("ClientTTL | None", found)
-
-
-def _is_disabled(table: ClientSettings, variables: Mapping[str, str], version: str | None, model: str) -> bool:
-    """Whether caching is turned off, for all models or for the family of `model`."""
-    rows = (row for name, row in table.settings.items() if name.startswith("disable_caching"))
-    families = ("", *(word for word in model.lower().split("-")))
-    return any(
-        row.name.removeprefix("disable_caching").removeprefix("_") in families
-        for row in rows
-        if _knows(row, version) and variable_value(row, variables) is True
-    )
-
-
 def _knows(row: ClientSetting, version: str | None) -> bool:
     return version_key(version) >= version_key(row.since)
 
 
 def _allowed(row: ClientSetting, text: str) -> str | None:
     return text if text in row.values or row.type == "text" else None
-
-
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {key for key, item in above.items() if isinstance(item, Mapping) and isinstance(below.get(key), Mapping)}
-    both = {key: _merge(below[key], above[key]) for key in shared}
-    return {**below, **above, **both}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
 from typing import Any, ClassVar
 
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import (
@@ -33,6 +34,8 @@ class AgentChange:
 
     least: ClassVar[int] = 0
     """The least value of its whole-number options."""
+    above_zero: ClassVar[tuple[str, ...]] = ()
+    """Options in seconds that must not be 0."""
     rewriter: ClassVar[type[Rewriter] | None] = None
     """What rewrites the conversation for it, which its class says (`change=`)."""
 
@@ -50,6 +53,9 @@ class AgentChange:
                 raise ValueError(f"{option.name}={value}: expected no less than 0 seconds")
             if option.name.endswith("rate") and not 0 <= value <= 1:
                 raise ValueError(f"{option.name}={value}: expected a share from 0 to 1")
+        for name in self.above_zero:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected more than 0 seconds")
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         """The conversation as this agent sends it, and the side conversations it adds."""
@@ -113,11 +119,6 @@ def with_head(conversation: Conversation, head: Switch) -> Conversation:
     )
 
 
-def head_tokens(tools: Part, system: Part) -> int:
-    """Tokens of a head, as an agent estimates them."""
-    return sum(estimate_tokens(block) for part in (tools, system) for block in part.blocks)
-
-
 def params_for_model(params: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     """Parameters without what another `model`, if one is named, may not know: thinking, speed and effort."""
     kept = dict(params)
@@ -133,9 +134,9 @@ def without_effort(params: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in (params.get("output_config") or {}).items() if key != "effort"}
 
 
-def tokens_of(messages: Iterable[Message]) -> int:
-    """As an agent estimates them."""
-    return sum(estimate_tokens(block) for message in messages for block in message.blocks)
+def tokens_of(parts: Iterable[Message | Part]) -> int:
+    """Tokens of messages, or of the parts of a head, as an agent estimates them."""
+    return sum(estimate_tokens(block) for part in parts for block in part.blocks)
 
 
 def starts_turn(message: Message) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from cachecost.base.structs import replace
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, compact, digest_of, estimate_tokens, given_block
 from cachecost.prompts.request import Request
@@ -18,11 +19,11 @@ from cachecost.strategies.changes.base import (
     ThreadRewriter,
     assumed_block,
     head_of,
-    head_tokens,
     model_window,
     params_for_model,
     placeholder_for,
     starts_turn,
+    tokens_of,
 )
 from cachecost.strategies.model_facts import EvenSampler
 
@@ -77,8 +78,6 @@ class Compaction(AgentChange):
         AgentChange.__post_init__(self)
         if not 0 <= self.at <= 1:
             raise ValueError(f"at={self.at}: expected a share from 0 to 1")
-        if self.wait_s < 0:
-            raise ValueError(f"wait_s={self.wait_s}: expected at least 0")
 
 
 class _CompactionRewriter(ThreadRewriter, change=Compaction):
@@ -147,7 +146,7 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
         window = options.window_tokens or model_window(self._main.model, self._facts)
         if window is None or self._past <= options.min_turns:
             return False
-        return head_tokens(self._main.tools, self._main.system) + self.tokens > options.at * window
+        return tokens_of((self._main.tools, self._main.system)) + self.tokens > options.at * window
 
     def _shorten(self, at: float, start: int, stop: int) -> Event:
         """The messages between are made shorter; the first `_upto` sent are then compacted or kept."""
@@ -240,7 +239,7 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
     _options: Prune
 
     def begin(self, conversation: Conversation) -> None:
-        self._head = head_tokens(conversation.tools, conversation.system)
+        self._head = tokens_of((conversation.tools, conversation.system))
         self._open: dict[str, list[_ClearableBlock]] = {"tool_result": [], "tool_use": []}
         self._turn = 0
         self._is_due = False

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from heapq import heappop, heappush
 from itertools import chain, islice
 from math import fsum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import STEP_S, AgentChange, head_tokens, without_effort
+from cachecost.strategies.changes.base import STEP_S, AgentChange, tokens_of, without_effort
 from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
@@ -150,11 +151,7 @@ class KeepAlive(AgentChange):
     whole: bool = False
     max_tokens: Literal[0, 1] = 0
     stops_at_end: bool = False
-
-    def __post_init__(self) -> None:
-        AgentChange.__post_init__(self)
-        if self.every_s <= 0:
-            raise ValueError(f"every_s={self.every_s}: expected more than 0 seconds")
+    above_zero: ClassVar[tuple[str, ...]] = ("every_s",)
 
     def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         main, pings = MainThread(), _PingPlanner(self)
@@ -217,12 +214,7 @@ class PreWarm(AgentChange):
     first_message: bool = False
     after_pause_s: float | None = None
     typing_s: float = 15.0
-
-    def __post_init__(self) -> None:
-        AgentChange.__post_init__(self)
-        for name in ("before_s", "typing_s"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name}={getattr(self, name)}: expected more than 0 seconds")
+    above_zero: ClassVar[tuple[str, ...]] = ("before_s", "typing_s")
 
     @property
     def lead_s(self) -> float:
@@ -268,11 +260,7 @@ class WarmBeforeFanOut(AgentChange):
     together_s: float = 0.5
     by: Literal["first_call", "warm_up"] = "first_call"
     first_token_s: float = 2.0
-
-    def __post_init__(self) -> None:
-        AgentChange.__post_init__(self)
-        if self.first_token_s <= 0:
-            raise ValueError(f"first_token_s={self.first_token_s}: expected more than 0 seconds")
+    above_zero: ClassVar[tuple[str, ...]] = ("first_token_s",)
 
     def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
         def staggered() -> Iterator[Timed]:
@@ -315,11 +303,7 @@ def _families(group: list[Call]) -> list[list[Call]]:
         is_alone = call.is_batch or not (request.breakpoints or request.automatic)
         head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
         for known, family in families:
-            if (
-                not is_alone
-                and known == head
-                and not any(_answers(one.request.thread, request.thread) for one in family)
-            ):
+            if not is_alone and known == head and not any(_answers(one.request, request) for one in family):
                 family.append(call)
                 break
         else:
@@ -327,10 +311,10 @@ def _families(group: list[Call]) -> list[list[Call]]:
     return [family for _, family in families]
 
 
-def _answers(before: Thread, after: Thread) -> bool:
+def _answers(before: Request, after: Request) -> bool:
     """Whether `after` holds the answer to `before`."""
-    node = after.up_to(before.length + 1)
-    return node.parent is before and node.message is not None and node.message.role == "assistant"
+    node = after.thread.up_to(before.thread.length + 1)
+    return node.parent is before.thread and node.message is not None and node.message.role == "assistant"
 
 
 def _upto(request: Request, end: Thread | None) -> Request | None:
@@ -449,7 +433,7 @@ class _PauseLearner:
         options, request, thread = self._options, call.request, call.request.thread
         kind = call.purpose, "human" if thread.message is not None and thread.message.is_human else "tool"
         before, known = self._before(call), self._history(kind)
-        tokens = head_tokens(request.tools, request.system) + self._trail.fold("adapt", thread, 0, add_tokens)
+        tokens = tokens_of((request.tools, request.system)) + self._trail.fold("adapt", thread, 0, add_tokens)
         new = max(1, tokens - before.tokens) if before is not None else tokens
         is_long = known.savings(options) * tokens > (options.write_1h - options.write_5m) * new
         ttl: TTL = "1h" if is_long else "5m"

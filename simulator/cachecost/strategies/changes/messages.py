@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
+from cachecost.base.structs import replace
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from cachecost.base.structs import replace
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Inquiry, Reply, Switch
 from cachecost.prompts.blocks import (
     BYTES_PER_TOKEN,

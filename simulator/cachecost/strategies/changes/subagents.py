@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from cachecost.base.structs import replace
 from cachecost.conversations.model import (
     Aside,
     Conversation,

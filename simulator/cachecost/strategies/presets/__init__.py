@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import value
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.keepalive import Adapt
 from cachecost.strategies.model_facts import HostFacts
@@ -51,8 +52,7 @@ ARMS = tuple(_agent(row, Placement(BASE)) for row in _TABLE["inquiry_arm"])
 """Strategies that differ in how a tool's questions are asked."""
 
 
-@value
-class Best:
+class Best(msgspec.Struct, frozen=True):
     """What costs the least on a host; `matching` "" is any kind of it."""
 
     host: str

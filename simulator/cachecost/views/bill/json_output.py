@@ -14,6 +14,7 @@ from cachecost.base.errors import Fault
 from cachecost.base.formatting import dollar_column, dollars, exact, exact_or_none
 from cachecost.base.times import iso_or_none, zone_name
 from cachecost.providers.usage import Usage
+from cachecost.views.tables.output import pick
 
 
 def advice_lines(advice: Sequence[Advice], together: Decimal) -> Iterator[str]:
@@ -41,14 +42,12 @@ def how_words(one: Advice) -> str:
 def advice_object(one: Advice) -> dict[str, Any]:
     """A change as JSON; `setting` is the key in the settings file, `variable` the environment variable."""
     return {
-        "change": one.change,
-        "how": one.how,
+        **pick(one, "change", "how"),
         "saved_usd": exact(one.saved),
         "setting": one.setting.key or None if one.setting else None,
         "variable": one.setting.variable or None if one.setting else None,
         "value": one.value,
-        "needs": one.needs,
-        "assumption": one.assumption,
+        **pick(one, "needs", "assumption"),
     }
 
 
@@ -103,11 +102,7 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
 def row_object(row: BillRow) -> dict[str, Any]:
     """A row of the bill; `key` is what the row is for (a session, a day …)."""
     return {
-        "key": row.key,
-        "session": row.session,
-        "project": row.project,
-        "agent": row.agent,
-        "client": row.client,
+        **pick(row, "key", "session", "project", "agent", "client"),
         "model": ", ".join(row.models),
         "first": iso_or_none(row.first),
         "last": iso_or_none(row.last),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -12,6 +12,7 @@ from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
+from cachecost.base.structs import replace
 from cachecost.base.version import __version__
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline
 from cachecost.ledger.rows import CallRow, Cost
@@ -124,7 +125,6 @@ def billed_column(one: TimelineCall) -> CallColumn:
         cost_by_layer={},
         is_priced=one.cost is not None,
     )
-
     place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
     timeline = CallTimeline(is_human=True) if is_human(one) else EMPTY_TIMELINE
     idle = one.idle_s or 0.0
@@ -208,19 +208,6 @@ LATER = ("most", "calls", "hit_rate", "model")
 """Columns of the sessions that stand behind the dollars."""
 
 
-@dataclass(frozen=True, slots=True)
-class CauseRow:
-    """A row of the table of causes; `width` is the length of its bar in percent."""
-
-    name: str
-    is_part: bool
-    times: str
-    cost: str
-    tokens: str
-    width: str
-    note: str
-
-
 def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), estimates_output: bool = True) -> str:
     """The whole page. `again` is the command that makes it."""
     summary = replace(summarize(account), estimates_output=estimates_output)
@@ -257,10 +244,7 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         answer=f"{dollars(total.cost)} in {calls}; {necessary}.",
         saving=saving,
         more=[f"{line.rstrip('.')}." for line in (class_words(total), hit_rate, *accounted(summary)) if line],
-        causes=[
-            CauseRow(one.name, one.is_part, f"{one.times:,} ×", cost, tokens, width, note)
-            for one, cost, tokens, width, note in zip(lines, costs, counts, widths, notes, strict=True)
-        ],
+        causes=list(zip(lines, costs, counts, widths, notes, strict=True)),
         changes=Table(changes, "Each alone, with everything else as it was") if advice else None,
         days=days_chart(account, total),
         # a narrow window shows the first columns: the answer comes before what may be compared

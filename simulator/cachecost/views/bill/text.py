@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import PurePath
 from textwrap import wrap
@@ -24,6 +23,7 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.base.times import zone_name
 from cachecost.conversations.input_files import EVENTS
 from cachecost.providers.usage import ZERO
@@ -145,11 +145,7 @@ EXAMPLES = "the most expensive of each cause"
 
 
 def print_bill(
-    summary: BillSummary,
-    rewrites: Sequence[BilledRewrite],
-    hints: Sequence[str],
-    stream: IO[str],
-    most: int | None = ROWS_SHOWN,
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], hints: Sequence[str], stream: IO[str], most: int | None
 ) -> None:
     """Print to `stream`; `hints` stand below the tables."""
     console = report_console(stream, PIPE_WIDTH)
@@ -157,11 +153,7 @@ def print_bill(
 
 
 def bill_lines(
-    summary: BillSummary,
-    rewrites: Sequence[BilledRewrite],
-    hints: Sequence[str],
-    width: int,
-    most: int | None = ROWS_SHOWN,
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], hints: Sequence[str], width: int, most: int | None
 ) -> Iterator[StyledLine]:
     """The lines of a bill in a terminal of `width` cells."""
     yield from plain(wrap_parts(headline(summary), width))
@@ -256,8 +248,6 @@ def list_price_note(total: BillRow) -> str:
 MAIN = "main"
 SHOWN_IDLE_S = 60.0
 FILES_NAMED = 3
-BEGINNINGS = ("human", "clear", "resume")
-"""Events that are told of a session's first call."""
 FOLDED = "Rows of several calls: each read all that was cached. --all-calls shows them one by one."
 
 
@@ -267,34 +257,22 @@ def print_session(
     first_words: Mapping[int, str],
     hints: Sequence[str],
     stream: IO[str],
-    is_folded: bool = True,
+    is_folded: bool,
 ) -> None:
     """Print to `stream`; `first_words` begin the person's message before a call, by its number in the session."""
     console = report_console(stream, REPORT_WIDTH)
-    print_lines(console, session_lines(summary, calls, first_words, hints, console.width, is_folded))
-
-
-def session_lines(
-    summary: BillSummary,
-    calls: Sequence[TimelineCall],
-    first_words: Mapping[int, str],
-    hints: Sequence[str],
-    width: int,
-    is_folded: bool = True,
-) -> Iterator[StyledLine]:
-    """The lines of a session in a terminal of `width` cells."""
-    groups = list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
+    width, groups = console.width, list(fold_timeline(calls)) if is_folded else [[one] for one in calls]
     fitted = fit_table(calls_table(groups, summary.zone), width, 0)
-    yield from plain(wrap_parts(session_headline(summary), width))
+    lines = [*plain(wrap_parts(session_headline(summary), width))]
     facts = [f"{name}: {value}" for name, value in named_facts(calls)]
     causes = ", ".join(
         f"{cause_name(one.cause)} {dollars(one.cost, CENTS)} ({one.times:,} ×)" for one in summary.total.ranked_causes
     )
     rewritten = f"{_rewritten_words(summary.total)}: {causes}." if causes else ""
     for line in filter(None, [*facts, class_words(summary.total), rewritten, *accounted(summary)]):
-        yield from plain(wrap_line(line, width, "  ", "    "))
-    yield "", ""
-    yield header_line(fitted), "dim"
+        lines += plain(wrap_line(line, width, "  ", "    "))
+    lines.append(("", ""))
+    lines.append((header_line(fitted), "dim"))
     indent, day = " " * (INDENT + fitted.names.width + GAP), ""
     model = groups[0][0].call.model if groups else ""
     for group, row in zip(groups, row_lines(fitted), strict=True):
@@ -303,15 +281,16 @@ def session_lines(
         new_day = f"{start.day} {start:%B %Y} ({zone_name(summary.zone)})" if start else ""
         if new_day != day:
             day = new_day
-            yield indent + day, "dim"
+            lines.append((indent + day, "dim"))
         if len(group) == 1:
-            yield from plain(wrap_line(what_came_before(first, first_words, model), fitted.width, indent))
-        yield row, "bold" if first.rewrite else ""
+            lines += plain(wrap_line(what_came_before(first, first_words, model), fitted.width, indent))
+        lines.append((row, "bold" if first.rewrite else ""))
         if first.rewrite:
-            yield from plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
+            lines += plain(wrap_line(rewrite_words(first.rewrite), fitted.width, indent))
     folded = FOLDED if len(groups) < len(calls) else ""
     for line in filter(None, (folded, hidden_note([fitted], "--json"), *hints)):
-        yield from plain(wrap_line(line, width))
+        lines += plain(wrap_line(line, width))
+    print_lines(console, lines)
 
 
 def session_headline(summary: BillSummary) -> str:
@@ -387,7 +366,7 @@ def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: s
         cached = f"{tokens(call.read)} tokens were cached before it" if one.cause == "warm_start" else ""
         words.append(", ".join(filter(None, (begins + other, cached))))
     for event in call.events:
-        if one.before is None and (one.agent_number or event not in BEGINNINGS):
+        if one.before is None and (one.agent_number or event not in ("human", "clear", "resume")):
             continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
         text = EVENTS.get(event, event)
         if event == "human" and one.number in first_words:

@@ -201,10 +201,9 @@ def cause_lines(summary: BillSummary) -> list[CauseLine]:
 def causes_table(summary: BillSummary, rewrites: Sequence[BilledRewrite]) -> Table:
     """A row a cause, the most expensive first; the note is its most expensive example."""
     lines = cause_lines(summary)
-    indent = "  "
     return Table(
         [
-            word_column("cause", [indent * one.is_part + one.name for one in lines]),
+            word_column("cause", ["  " * one.is_part + one.name for one in lines]),
             Column("times", "times", [f"{one.times:,} ×" for one in lines]),
             Column("cost", "cost", dollar_column([one.cost for one in lines])),
             Column("tokens", "tokens", token_column([one.tokens for one in lines]), rank=COUNT),
@@ -220,18 +219,18 @@ def note_cells(lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite]) ->
     for one in rewrites:
         by_cause[one.cause].append(one)
     names = session_names([one.call.session for one in rewrites])
-    causes = [None if line.name == CHANGED else line.causes[0].cause for line in lines]
-    return [_example(by_cause[cause], names) if cause else "" for cause in causes]
-
-
-def _example(rewrites: Sequence[BilledRewrite], names: Mapping[str, str]) -> str:
-    if not rewrites:
-        return ""
-    first = max(rewrites, key=lambda one: (one.cost or 0, one.tokens))
-    most = f"largest: {dollars(first.cost, CENTS)}; " if len(rewrites) > 1 else ""
-    session = f" (session {names[first.call.session]})" if first.call.session else ""
-    is_unknown = first.cause == "billed_not_explained" and not first.file.has_requests
-    return f"{'transcript does not show it; ' if is_unknown else ''}{most}{first.words}{session}"
+    cells = []
+    for line in lines:
+        found = [] if line.name == CHANGED else by_cause[line.causes[0].cause]
+        words = ""
+        if found:
+            first = max(found, key=lambda one: (one.cost or 0, one.tokens))
+            most = f"largest: {dollars(first.cost, CENTS)}; " if len(found) > 1 else ""
+            session = f" (session {names[first.call.session]})" if first.call.session else ""
+            is_unknown = first.cause == "billed_not_explained" and not first.file.has_requests
+            words = f"{'transcript does not show it; ' if is_unknown else ''}{most}{first.words}{session}"
+        cells.append(words)
+    return cells
 
 
 def rows_table(
@@ -277,9 +276,8 @@ def row_names(summary: BillSummary) -> list[str]:
 
 def main_cause(row: BillRow, rewrites: Sequence[BilledRewrite]) -> str:
     """The most expensive cause of a row, and how often; of pauses their lengths."""
-    totals = row.ranked_causes
-    if not totals:
+    if not row.ranked_causes:
         return ""
-    first = totals[0]
+    first = row.ranked_causes[0]
     idle = pauses([one for one in rewrites if one.cause == first.cause]) if first.cause == "ttl_expired" else ""
     return f"{short_cause(first.cause)} {first.times:,} × {idle}".rstrip()

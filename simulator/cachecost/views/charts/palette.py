@@ -20,16 +20,8 @@ RULE = "#d9dee3"
 PAPER = "#ffffff"
 
 LINE_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#b8860b",
-    "#7a5fb0",
-    "#8a8f98",
-    "#8c3b2a",
-    "#2b3a4a",
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9"),
+    *("#b8860b", "#7a5fb0", "#8a8f98", "#8c3b2a", "#2b3a4a"),
 )
 """After Okabe and Ito; lines beyond the tenth are drawn dashed in the same colours. Labels do not need them."""
 

@@ -121,13 +121,7 @@ def draw_title(figure: Figure, title: str) -> float:
     lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, lines=TITLE_LINES, bold=True)
     height = figure.get_size_inches()[1]
     figure.text(
-        MARGIN / WIDTH,
-        1 - MARGIN / height,
-        "\n".join(lines),
-        size=TITLE_SIZE,
-        weight="bold",
-        va="top",
-        linespacing=1.3,
+        MARGIN / WIDTH, 1 - MARGIN / height, "\n".join(lines), size=TITLE_SIZE, weight="bold", va="top", linespacing=1.3
     )
     return MARGIN + title_height(title)
 

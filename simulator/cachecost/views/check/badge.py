@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 from xml.sax.saxutils import escape
 
 from cachecost.base.formatting import UNKNOWN, dollars, percent
 from cachecost.views.charts.palette import INK, MUTED, PAGE_COLOURS, PAPER
+from cachecost.views.check.text import CheckObject
 
 COLOURS = {"pass": PAGE_COLOURS["good"], "fail": PAGE_COLOURS["bad"], "not_comparable": MUTED}
 HEIGHT, PADDING, RADIUS, BASELINE = 20, 7, 3, 14
@@ -16,7 +15,6 @@ SIZE = 11
 WIDTHS = ((3.6, " .,:;|!'il·"), (4.6, "rtfj-"), (5.8, "csvxyzk"), (10.0, "mwMW%"))
 """Pixels of letters in Verdana and DejaVu Sans at that size; of all others USUAL_WIDTH."""
 USUAL_WIDTH = 7.0
-CheckObject = Mapping[str, Any]
 
 
 def badge_svg(check: CheckObject, shows: str) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cachecost.base.formatting import inert_text
 from cachecost.views.check.text import (
+    CheckObject,
     change_sentence,
     change_words,
     excerpt_lines,
@@ -19,7 +19,6 @@ from cachecost.views.check.text import (
 COMMANDS = {"fail": "error", "not_comparable": "warning"}
 IN_MESSAGES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 IN_PROPERTIES = {**IN_MESSAGES, ":": "%3A", ",": "%2C"}
-CheckObject = Mapping[str, Any]
 
 
 def annotation_lines(check: CheckObject) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -34,8 +34,6 @@ LABELLED = 8
 MOST_COMMITS = 40
 EDGE = 0.07
 """Of the width of a panel, left free at its sides for the names of the first and the last commit."""
-LEVEL = 0.1
-"""Of the range of a panel's values: what differs by less lies level."""
 ABOVE, BELOW = 6, -13
 """Points between a dot and its figure: below where the line comes from above."""
 MOST_SCENARIOS = 8
@@ -69,11 +67,17 @@ def history_svg(entries: Sequence[HistoryEntry]) -> str:
                 name = cut(inert(f"{one.scenario}, {one.strategy}"), width)
                 figure.text(MARGIN / WIDTH, (top - 0.02) / height, name, size=TEXT_SIZE, weight="bold", va="top")
             bottom = top - NAME * is_named - LABEL - PANEL
-            costs, rates = (
-                figure.add_axes((left / WIDTH, bottom / height, width / WIDTH, PANEL / height))
-                for left in (MARGIN, MARGIN + width + GAP)
+            left, right = (
+                figure.add_axes((x / WIDTH, bottom / height, width / WIDTH, PANEL / height))
+                for x in (MARGIN, MARGIN + width + GAP)
             )
-            _draw_history(costs, rates, one)
+            costs, rates = [at.cost for at in one.figures], [at.hit_rate for at in one.figures]
+            _draw(left, one.commits, list(map(float, costs)), "cost, USD", COST_COLOUR, list(map(dollars, costs)))
+            highest = max(map(float, costs), default=0.0) or 1.0
+            left.set_ylim(-0.4 * highest, 1.25 * highest)
+            values = [float("nan") if rate is None else float(rate) for rate in rates]
+            _draw(right, one.commits, values, "cache hit rate", RATE_COLOUR, list(map(percent, rates)))
+            right.set_ylim(-0.4, 1.25)
     return standalone_svg(figure, title)
 
 
@@ -113,19 +117,8 @@ def history_title(histories: Sequence[ScenarioHistory]) -> str:
     )
 
 
-def _draw_history(left: Axes, right: Axes, one: ScenarioHistory) -> None:
-    costs = [figures.cost for figures in one.figures]
-    _draw(left, one.commits, list(map(float, costs)), "cost, USD", COST_COLOUR, lambda at: dollars(costs[at]))
-    highest = max(map(float, costs), default=0.0) or 1.0
-    left.set_ylim(-0.4 * highest, 1.25 * highest)
-    rates = [figures.hit_rate for figures in one.figures]
-    values = [float(rate) if rate is not None else float("nan") for rate in rates]
-    _draw(right, one.commits, values, "cache hit rate", RATE_COLOUR, lambda at: percent(rates[at]))
-    right.set_ylim(-0.4, 1.25)
-
-
 def _draw(
-    axes: Axes, commits: Sequence[str], values: Sequence[float], label: str, colour: str, words: Callable[[int], str]
+    axes: Axes, commits: Sequence[str], values: Sequence[float], label: str, colour: str, words: Sequence[str]
 ) -> None:
     """One line with a dot a commit, its figures at the dots and no scale beside it."""
     places = range(len(values))
@@ -142,9 +135,10 @@ def _draw(
     for at in shown:
         if values[at] == values[at]:  # not unknown
             highest = max(values[max(0, at - 1)], values[min(at + 1, len(values) - 1)])
-            is_top = values[at] >= highest - LEVEL * (max(values) - min(values))
+            # of the range of a panel's values: what differs by less lies level
+            is_top = values[at] >= highest - 0.1 * (max(values) - min(values))
             offset = (0, ABOVE if is_top else BELOW)
-            axes.annotate(words(at), (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
+            axes.annotate(words[at], (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
 
 
 def _labelled(values: Sequence[float]) -> list[int]:

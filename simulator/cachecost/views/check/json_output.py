@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.formatting import exact, exact_or_none
 from cachecost.budgets.verdicts import exact_share
+from cachecost.views.tables.output import pick
 
 if TYPE_CHECKING:
     from cachecost.budgets.check import BudgetResult, StrategyCost
     from cachecost.budgets.prompt_changes import PromptChange
     from cachecost.budgets.source_lines import SourceLine
-    from cachecost.budgets.verdicts import CostChange, Verdict
+    from cachecost.budgets.verdicts import CostChange
 
 DAYS_A_MONTH = 30
 NO_VOLUMES: Mapping[str, int] = {}
 NO_LINES: Mapping[tuple[str, ...], Any] = {}
-FIXED_BY_BASELINE = "max_regression"
-"""The budget that a new baseline fixes."""
 
 
 def check_object(
@@ -35,38 +34,36 @@ def check_object(
     by the texts to search them by.
     """
     daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
-    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
-    accepted = [
-        result.files[one.scenario]
-        for one in result.budgets
-        if one.verdict != "pass"
-        and one.budget == FIXED_BY_BASELINE
-        and (one.scenario, one.strategy) not in incomplete
-        and one.scenario in result.files
-    ]
-    sets = "".join(f" --set {quote(text)}" for text in result.sets)
     check: dict[str, Any] = {
         "format": 1,
         "verdict": result.verdict,
-        "budgets": [_budget(verdict, lines) for verdict in result.budgets],
+        "budgets": [
+            {
+                **pick(one, "scenario", "strategy", "budget"),
+                "limit": exact(one.limit),
+                "actual": _optional(one.actual),
+                **pick(one, "verdict", "message"),
+                "file": one.place and one.place.file,
+                "line": one.place and one.place.line,
+                "column": one.place and one.place.column,
+                "changes": [_change(change, lines.get(change.search)) for change in one.changes],
+            }
+            for one in result.budgets
+        ],
         "strategies": [
             {
-                "scenario": cost.scenario,
-                "strategy": cost.strategy,
-                "calls": cost.calls,
-                "errors": cost.errors,
+                **pick(cost, "scenario", "strategy", "calls", "errors"),
                 "cost_usd": exact(cost.cost),
                 "baseline_usd": exact_or_none(cost.before),
                 "error_margin": cost.error_margin,
             }
             for cost in result.costs
         ],
-        "accept": list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in accepted)),
+        "accept": _accept_commands(result),
         "sessions": list(map(_session, result.costs, daily)),
         "prompt_changes": [
             {
-                "scenario": one.scenario,
-                "strategy": one.strategy,
+                **pick(one, "scenario", "strategy"),
                 "cost_usd": exact(one.cost),
                 "changes": [_prompt_change(change, lines.get(change.search)) for change in one.changes],
                 "rest": {"cost_usd": exact(one.rest), "answers_usd": exact(one.answers)},
@@ -80,21 +77,14 @@ def check_object(
     return check
 
 
-def _budget(verdict: Verdict, lines: Mapping[tuple[str, ...], SourceLine]) -> dict[str, Any]:
-    place = verdict.place
-    return {
-        "scenario": verdict.scenario,
-        "strategy": verdict.strategy,
-        "budget": verdict.budget,
-        "limit": exact(verdict.limit),
-        "actual": _optional(verdict.actual),
-        "verdict": verdict.verdict,
-        "message": verdict.message,
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-        "changes": [_change(change, lines.get(change.search)) for change in verdict.changes],
-    }
+def _accept_commands(result: BudgetResult) -> list[str]:
+    """Commands that accept the scenarios whose broken budget a new baseline fixes."""
+    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
+    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
+    complete = [one.scenario for one in broken if (one.scenario, one.strategy) not in incomplete]
+    sets = "".join(f" --set {quote(text)}" for text in result.sets)
+    files = [result.files[name] for name in complete if name in result.files]
+    return list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in files))
 
 
 def _exact_rounded(actual: Decimal) -> str:
@@ -109,8 +99,7 @@ def _change(change: CostChange, line: SourceLine | None) -> dict[str, Any]:
         "last": change.last or change.call,
         "calls": change.calls,
         "cost_usd": exact(change.cost),
-        "what": change.what,
-        "effect": change.effect,
+        **pick(change, "what", "effect"),
         "code": change.code or None,
         "layer": change.layer or None,
         "block": change.block or None,
@@ -130,8 +119,7 @@ def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]
         share = _exact_rounded(exact_share(volume.sessions, volume.days))
         found = {"sessions_per_day": share, "from": "recording", "days": volume.days}
     return {
-        "scenario": cost.scenario,
-        "strategy": cost.strategy,
+        **pick(cost, "scenario", "strategy"),
         "sessions": volume.sessions,
         "cost_usd": _optional(exact_share(cost.cost, volume.sessions)),
         "baseline_usd": None if before is None else _optional(exact_share(before, volume.sessions)),
@@ -154,22 +142,16 @@ def _optional(amount: Decimal | None) -> str | None:
 
 def _prompt_change(change: PromptChange, line: SourceLine | None) -> dict[str, Any]:
     return {
-        "layer": change.layer,
-        "path": change.path,
+        **pick(change, "layer", "path"),
         "name": change.name or None,
-        "kind": change.kind,
-        "call": change.call,
-        "calls": change.calls,
+        **pick(change, "kind", "call", "calls"),
         "rewritten": list(change.rewritten),
-        "refused": change.refused,
-        "character": change.character,
+        **pick(change, "refused", "character"),
         "before": change.before_excerpt,
         "after": change.after_excerpt,
-        "tokens_before": change.tokens_before,
-        "tokens_after": change.tokens_after,
+        **pick(change, "tokens_before", "tokens_after"),
         "cost_usd": exact(change.cost),
-        "varies": change.varies,
-        "more": change.more,
+        **pick(change, "varies", "more"),
         "file": line and line.file,
         "line": line and line.line,
         "column": line and line.column,
@@ -181,8 +163,7 @@ def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
     session = exact_share(cost.cost, cost.volume.sessions)
     month, error_margin = session * sessions * DAYS_A_MONTH, Decimal(str(cost.error_margin))
     return {
-        "scenario": cost.scenario,
-        "strategy": cost.strategy,
+        **pick(cost, "scenario", "strategy"),
         "sessions_per_day": sessions,
         "days": DAYS_A_MONTH,
         "usd_per_month": _exact_rounded(month),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from cachecost.base.formatting import inert_text
-from cachecost.views.check.text import change_lines, change_words, excerpt_lines, shown_comparisons
+from cachecost.views.check.text import CheckObject, change_lines, change_words, excerpt_lines, shown_comparisons
 
 NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML file can hold, however they are written."""
 ELEMENTS = {"fail": "failure", "not_comparable": "error"}
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:
@@ -30,7 +28,16 @@ def render(check: CheckObject) -> str:
     for scenario, budgets in by_scenario.items():
         suite = SubElement(suites, "testsuite", {"name": _clean(scenario), **_counts(budgets)})
         for budget in budgets:
-            _add_case(suite, budget, prompt_lines.get(scenario, []))
+            name = _clean(f"{budget['strategy']}: {budget['budget']}")
+            case = SubElement(suite, "testcase", {"classname": _clean(f"cachecost.{scenario}"), "name": name})
+            if budget["file"]:
+                case.set("file", _clean(budget["file"]))
+            if budget["line"]:
+                case.set("line", str(budget["line"]))
+            if budget["verdict"] in ELEMENTS:
+                attributes = {"message": _clean(budget["message"]), "type": budget["budget"]}
+                words = [budget["message"], *map(change_words, budget["changes"]), *prompt_lines.get(scenario, [])]
+                SubElement(case, ELEMENTS[budget["verdict"]], attributes).text = _clean("\n".join(words))
     indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, encoding="unicode") + "\n"
 
@@ -39,19 +46,6 @@ def _counts(budgets: Sequence[CheckObject]) -> dict[str, str]:
     states = [budget["verdict"] for budget in budgets]
     counts = {"failures": states.count("fail"), "errors": states.count("not_comparable")}
     return {"tests": str(len(states)), **{name: str(number) for name, number in counts.items()}}
-
-
-def _add_case(suite: Element, budget: CheckObject, prompt_lines: Sequence[str]) -> None:
-    name = _clean(f"{budget['strategy']}: {budget['budget']}")
-    case = SubElement(suite, "testcase", {"classname": _clean(f"cachecost.{budget['scenario']}"), "name": name})
-    if budget["file"]:
-        case.set("file", _clean(budget["file"]))
-    if budget["line"]:
-        case.set("line", str(budget["line"]))
-    if budget["verdict"] in ELEMENTS:
-        attributes = {"message": _clean(budget["message"]), "type": budget["budget"]}
-        element = SubElement(case, ELEMENTS[budget["verdict"]], attributes)
-        element.text = _clean("\n".join([budget["message"], *map(change_words, budget["changes"]), *prompt_lines]))
 
 
 def _clean(text: str) -> str:

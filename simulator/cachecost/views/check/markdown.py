@@ -6,14 +6,15 @@ what each change costs, how to accept it. Everything else is folded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import chain
 from textwrap import indent
-from typing import Any
 
 from cachecost.base.formatting import UNKNOWN, capitalized, change, count_text, dollars, percent
 from cachecost.views.check.text import (
     SIGNS,
+    CheckObject,
     before_and_now,
     change_words,
     cost_words,
@@ -37,7 +38,6 @@ MARKER = "<!-- cachecost -->"
 """By this first line the comment is found again, and updated in place."""
 SHOWN = 3
 """Changes of a strategy that are not folded."""
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:
@@ -55,7 +55,11 @@ def render(check: CheckObject) -> str:
     lines += [""] if broken else []
     lines += _costs(check, changed)
     for one in comparisons:
-        lines += _prompt_changes(one)
+        name = f"{escape_comment(one['scenario'])}, {escape_comment(one['strategy'])}"
+        changes = [list(_change_lines(change)) for change in ranked_changes(one)]
+        lines += [f"**What changed in the prompts** ({name})", "", *chain(*changes[:SHOWN])]
+        lines += [f"- {escape_comment(rest)}"] if (rest := rest_words(one)) else []
+        lines += ["", *_fold(count_text(len(changes) - SHOWN, "more change"), list(chain(*changes[SHOWN:])))]
     if check["accept"]:
         lines += ["Accept it with:", "", *code_block(check["accept"]).splitlines(), ""]
     keys = {(one["scenario"], one["strategy"]) for one in changed}
@@ -69,7 +73,13 @@ def render(check: CheckObject) -> str:
 
 
 def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
-    lead = _lead_session(check, changed)
+    # the session whose cost changed most, of those whose budget broke if there are any; none if calls have no cost
+    keys = {(one["scenario"], one["strategy"]) for one in changed if not one["errors"]}
+    limited = {(one["scenario"], one["strategy"]) for one in check["budgets"]}
+    failed = {(one["scenario"], one["strategy"]) for one in check["budgets"] if one["verdict"] == "fail"}
+    wanted = keys & failed or keys & limited or keys
+    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in wanted]
+    lead = max(found, key=lambda one: abs(Decimal(one["cost_usd"]) - Decimal(one["baseline_usd"])), default=None)
     words = _budget_counts(check)
     if lead is not None:
         month = _month_words(lead)
@@ -82,16 +92,6 @@ def _headline(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[st
         name = escape_comment(f"{lead['scenario']}, {lead['strategy']}")
         yield f"{name}. {capitalized(_budget_counts(check))}.{more}"
         yield ""
-
-
-def _lead_session(check: CheckObject, changed: Sequence[CheckObject]) -> CheckObject | None:
-    """The session whose cost changed most, of those whose budget broke if there are any; none if calls have no cost."""
-    keys = {(one["scenario"], one["strategy"]) for one in changed if not one["errors"]}
-    limited = {(one["scenario"], one["strategy"]) for one in check["budgets"]}
-    failed = {(one["scenario"], one["strategy"]) for one in check["budgets"] if one["verdict"] == "fail"}
-    wanted = keys & failed or keys & limited or keys
-    found = [one for one in check["sessions"] if (one["scenario"], one["strategy"]) in wanted]
-    return max(found, key=lambda one: abs(Decimal(one["cost_usd"]) - Decimal(one["baseline_usd"])), default=None)
 
 
 def _month_words(session: CheckObject) -> str:
@@ -113,7 +113,6 @@ def _budget_counts(check: CheckObject) -> str:
 
 
 def _budget_lines(one: CheckObject) -> list[str]:
-    """What broke, and the calls behind it."""
     line = f"- {SIGNS[one['verdict']]} **{escape_comment(one['scenario'])}**: {escape_comment(one['message'])}"
     return [line, *(f"  - {escape_comment(change_words(cause))}" for cause in one["changes"])]
 
@@ -133,18 +132,6 @@ def _costs(check: CheckObject, changed: Sequence[CheckObject]) -> Iterator[str]:
         rows.append([one["scenario"], one["strategy"], *cells, rates, *[month] * has_month])
     yield markdown_table(build_table("", headers, rows, words=2), escape_comment)
     yield ""
-
-
-def _prompt_changes(comparison: CheckObject) -> Iterator[str]:
-    name = f"{escape_comment(comparison['scenario'])}, {escape_comment(comparison['strategy'])}"
-    changes = ranked_changes(comparison)
-    yield from (f"**What changed in the prompts** ({name})", "")
-    yield from (line for one in changes[:SHOWN] for line in _change_lines(one))
-    if rest := rest_words(comparison):
-        yield f"- {escape_comment(rest)}"
-    yield ""
-    folded = changes[SHOWN:]
-    yield from _fold(count_text(len(folded), "more change"), [line for one in folded for line in _change_lines(one)])
 
 
 def _change_lines(one: CheckObject) -> Iterator[str]:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from cachecost.account.causes import CauseDefinition, coded_causes
+from cachecost.account.causes import coded_causes
 from cachecost.base.formatting import capitalized, inert
 from cachecost.base.version import __version__
-from cachecost.views.check.text import change_sentence, change_words, excerpt_lines, has_failed, placed_changes
+from cachecost.views.check.text import (
+    CheckObject,
+    change_sentence,
+    change_words,
+    excerpt_lines,
+    has_failed,
+    placed_changes,
+)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {"fail": "error", "not_comparable": "warning"}
@@ -34,7 +40,6 @@ OTHERS = {
     PROMPT_CHANGE: "what is sent changed since the accepted recording, and costs something else",
 }
 ACCEPT = "Undo what made it so, or accept it: `cachecost check --update`, and for a limit, its line in the scenario."
-CheckObject = Mapping[str, Any]
 
 
 def render(check: CheckObject) -> str:
@@ -42,29 +47,26 @@ def render(check: CheckObject) -> str:
     results = []
     for budget in check["budgets"]:
         if level := LEVELS.get(budget["verdict"]):
-            texts = [(budget["budget"], budget["message"])]
-            texts += [(change["code"], change_words(change)) for change in budget["changes"] if change["code"]]
-            results += [_result(rule, level, budget["scenario"], text, budget) for rule, text in texts]
+            found = [(budget["budget"], budget["message"])]
+            found += [(change["code"], change_words(change)) for change in budget["changes"] if change["code"]]
+            results += [_result(rule, level, budget["scenario"], text, budget) for rule, text in found]
     for comparison, change in placed_changes(check):
         level = LEVELS["fail"] if has_failed(check, comparison) else "note"
         words = "; ".join([change_sentence(change), *excerpt_lines(change)])
         results.append(_result(PROMPT_CHANGE, level, comparison["scenario"], words, change))
     by_code = {code.code: code for code in coded_causes().values()}
     used = dict.fromkeys(result["ruleId"] for result in results)
-    rules = [_rule(name, by_code.get(name)) for name in used]
+    rules = []
+    for name in used:  # GitHub's code scanning requires all three texts: what a rule means, and what to do
+        short, help_text = {**BUDGETS, **OTHERS}.get(name, name), ACCEPT
+        full = f"{capitalized(short)}."
+        if code := by_code.get(name):
+            short, full, help_text = code.what, f"{code.what} {code.why}", f"{capitalized(code.fix)}."
+        texts = {"shortDescription": short, "fullDescription": full, "help": help_text}
+        rules.append({"id": name, **{key: {"text": text} for key, text in texts.items()}})
     driver = {"name": "cachecost", "version": __version__, "rules": rules}
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
-
-
-def _rule(name: str, code: CauseDefinition | None) -> dict[str, Any]:
-    """What a rule means and what to do: GitHub's code scanning requires all three texts."""
-    short, help_text = {**BUDGETS, **OTHERS}.get(name, name), ACCEPT
-    full = f"{capitalized(short)}."
-    if code is not None:
-        short, full, help_text = code.what, f"{code.what} {code.why}", f"{capitalized(code.fix)}."
-    texts = {"shortDescription": short, "fullDescription": full, "help": help_text}
-    return {"id": name, **{key: {"text": text} for key, text in texts.items()}}
 
 
 def _result(rule: str, level: str, scenario: str, text: str, place: CheckObject) -> dict[str, Any]:

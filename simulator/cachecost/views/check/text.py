@@ -34,7 +34,13 @@ def text_lines(check: CheckObject) -> list[str]:
         words = messages[0] if len(messages) == 1 else f"{len(messages)} limits hold."
         lines.append(f"{SIGNS['pass']} {scenario}: {words}")
     for comparison in shown_comparisons(check):
-        lines += _comparison_lines(check, comparison)
+        key = comparison["scenario"], comparison["strategy"]
+        session = next(one for one in check["sessions"] if (one["scenario"], one["strategy"]) == key)
+        lines.append(f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}")
+        lines += [f"    {volume}"] if (volume := volume_words(session)) else []
+        for change, line in change_lines(comparison):
+            lines += [f"    {line}", *(f"      {excerpt}" for excerpt in excerpt_lines(change))]
+        lines += [f"    {rest}"] if (rest := rest_words(comparison)) else []
     lines += (f"  accept it with: {command}" for command in check["accept"])
     return [inert(line) for line in (*lines, *projections)]
 
@@ -68,19 +74,6 @@ def change_words(change: CheckObject) -> str:
     return f"{since}: {change['what']}{effect}{times}: {cost}{code}{place}"
 
 
-def _comparison_lines(check: CheckObject, comparison: CheckObject) -> Iterator[str]:
-    """What changed in the prompts of a strategy, the most expensive change first."""
-    session = find_session(check, comparison)
-    yield f"  prompts of {comparison['scenario']}, {comparison['strategy']}: {session_words(session)}"
-    if volume := volume_words(session):
-        yield f"    {volume}"
-    for change, line in change_lines(comparison):
-        yield f"    {line}"
-        yield from (f"      {excerpt}" for excerpt in excerpt_lines(change))
-    if rest := rest_words(comparison):
-        yield f"    {rest}"
-
-
 def projection_words(one: CheckObject) -> str:
     """ "mine, progressive: $723.00 a month at 10 sessions a day, ±$22.00 (30 days)"."""
     month, high = Decimal(one["usd_per_month"]), Decimal(one["high_usd"])
@@ -110,12 +103,6 @@ def has_failed(check: CheckObject, one: CheckObject) -> bool:
     """Whether a budget of this scenario and strategy is broken."""
     key = one["scenario"], one["strategy"]
     return any((row["scenario"], row["strategy"]) == key and row["verdict"] == "fail" for row in check["budgets"])
-
-
-def find_session(check: CheckObject, one: CheckObject) -> CheckObject:
-    """The session of the same scenario and strategy."""
-    key = one["scenario"], one["strategy"]
-    return next(row for row in check["sessions"] if (row["scenario"], row["strategy"]) == key)
 
 
 def ranked_changes(comparison: CheckObject) -> list[CheckObject]:

@@ -21,6 +21,7 @@ from cachecost.views.bill.words import clock
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import print_lines, report_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -127,8 +128,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         }
     return {
         "format": 1,
-        "strategy": explanation.strategy,
-        "calls": explanation.calls,
+        **pick(explanation, "strategy", "calls"),
         "cost_usd": exact(explanation.cost),
         "avoidable_usd": exact(explanation.avoidable),
         "without_usd": exact(explanation.without),
@@ -144,27 +144,16 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
-        "code": finding.code,
-        "cause": finding.cause,
-        "call": finding.call,
+        **pick(finding, "code", "cause", "call"),
         "since_call": finding.since,
         "layer": str(finding.layer),
-        "block": finding.block,
-        "tokens": finding.tokens,
+        **pick(finding, "block", "tokens"),
         "cost_usd": exact(finding.cost),
         "paid_again_usd": exact(finding.paid_again),
-        "message": finding.message,
-        "excerpt": finding.excerpt,
+        **pick(finding, "message", "excerpt"),
         "behind": finding.is_behind,
-        "fix": finding.fix,
-        "diagnostics": finding.diagnostics,
-        "session": finding.session,
-        "session_call": finding.session_call,
-        "project": finding.project,
-        "agent": finding.agent,
-        "timestamp": finding.timestamp,
-        "file": finding.file,
-        "line": finding.line,
+        **pick(finding, "fix", "diagnostics", "session", "session_call", "project", "agent", "timestamp"),
+        **pick(finding, "file", "line"),
     }
 
 

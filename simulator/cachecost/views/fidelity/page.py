@@ -34,8 +34,6 @@ from cachecost.views.fidelity.text import (
 from cachecost.views.html.frame import render_page, write_page
 
 HEIGHT = 4.2
-LOWER_BOUND_HEADING = 0.001
-"""Errors below this share are drawn at zero's line: a logarithm has no zero."""
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
 KINDS = {
     "hit": (LINE_COLOURS[0], "o"),
@@ -67,7 +65,8 @@ def residual_figure(fidelity: Fidelity, title: str) -> Figure:
         reach = [one.billed.total_input for one in with_input] or [1]
         axes.set_xlim(min(reach) / 1.5, max(reach) * 1.5)
         axes.minorticks_off()
-        axes.set_yscale("symlog", linthresh=LOWER_BOUND_HEADING)
+        # errors below this share are drawn at zero's line: a logarithm has no zero
+        axes.set_yscale("symlog", linthresh=0.001)
         axes.set_ylim(-1.2, 1.2)
         axes.set_yticks([-1, -0.1, -0.01, 0, 0.01, 0.1, 1], ["−100%", "−10%", "−1%", "0", "+1%", "+10%", "+100%"])
         axes.set_xlabel("billed input tokens of the call", color=MUTED)

@@ -140,12 +140,8 @@ class HostPart:
     is_identity: bool = False
 
     @property
-    def judged(self) -> int:
-        return self.score.calls - self.score.unknown
-
-    @property
     def is_thin(self) -> bool:
-        return is_thin(self.judged, self.clients)
+        return is_thin(self.score.calls - self.score.unknown, self.clients)
 
 
 @dataclass(frozen=True, slots=True)

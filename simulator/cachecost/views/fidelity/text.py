@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 from cachecost.base.formatting import count_text, dollar_change, dollars, exact_or_none, percent, short_session
+from cachecost.base.structs import replace
 from cachecost.ledger.results import FEW_CALLS, Evidence, Fidelity, Judgement, is_thin
 from cachecost.providers.hosts import hosts
 from cachecost.views.fidelity.scores import (
@@ -19,7 +20,7 @@ from cachecost.views.fidelity.scores import (
     scores,
 )
 from cachecost.views.streams import REPORT_WIDTH, report_console
-from cachecost.views.tables.output import escape_markdown, markdown_table
+from cachecost.views.tables.output import escape_markdown, markdown_table, pick
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -215,7 +216,6 @@ def score_table(fidelity: Fidelity, group: str) -> Table:
 
 
 def _ranked(table: Table, ranks: Mapping[str, int]) -> Table:
-    """The table with the ranks of columns that a narrow terminal may hide."""
     return replace(table, columns=[replace(one, rank=ranks.get(one.key, one.rank)) for one in table.columns])
 
 
@@ -347,8 +347,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
                 "host": row.host,
                 "part": row.part.replace(" ", "_"),
                 "transcripts": row.is_identity,
-                "files": row.files,
-                "clients": row.clients,
+                **pick(row, "files", "clients"),
                 "thin": row.is_thin,
                 **_score(row.score),
                 "ranges": {"judged": row.score.ranges, "hold": row.score.held},
@@ -357,8 +356,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
         ],
         "coverage": [
             {
-                "what": row.what,
-                "stated": row.stated,
+                **pick(row, "what", "stated"),
                 "fitted": {"holds": row.fitted[0], "calls": row.fitted[1]},
                 "held_out": {"holds": row.held_out[0], "calls": row.held_out[1]},
                 "thin": row.is_thin,
@@ -387,11 +385,7 @@ def judgement_row(one: Judgement) -> dict[str, Any]:
 
 def _mismatch(one: Judgement) -> dict[str, Any]:
     return {
-        "source": one.source,
-        "call": one.call,
-        "line": one.line,
-        "model": one.model,
-        "kind": one.kind,
+        **pick(one, "source", "call", "line", "model", "kind"),
         "predicted": one.predicted.wire(),
         "billed": one.billed.wire(),
         "reason": one.reason,
@@ -443,8 +437,6 @@ listed, it is in no figure of hits and cold starts, and its dollars stand apart 
 results of server tools, what compaction left, images and PDFs. What was seen fewer than five times, or by one client,
 is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
 """
-
-
 HOSTS = """\
 Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
 the recording sent, and a hit is exact if it is the very number. They promise no hit: a call that another of their
@@ -507,7 +499,6 @@ def evidence_markdown(
 def headline(whole: Score) -> str:
     """The score in one sentence. Of cold starts that were billed no write, most sent nothing to be cached."""
     wrote = f" ({whole.cold_written:,} with a billed write)" if whole.cold_written < whole.cold else ""
-
     off, most = map(percent, (whole.median, whole.p95))
     right = f"{_right_words(whole)}{wrote} are exactly right"
     return f"{right}; prompts are {off} off at the median, {most} at the 95th percentile."

@@ -12,6 +12,7 @@ from cachecost.base.times import iso, iso_or_none
 from cachecost.views.bill.text import header_line, plain, print_lines, row_lines, wrap_line, wrap_parts
 from cachecost.views.next.words import ClockText, cache_words, keep_alive_words, price_words, session_words
 from cachecost.views.streams import report_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     ANSWER,
     COMPARISON,
@@ -77,21 +78,13 @@ def state_object(state: SessionState) -> dict[str, Any]:
     """What is known of the session."""
     return {
         "session": state.session,
-        "project": state.project,
-        "model": state.model,
-        "host": state.host,
-        "calls": state.calls,
+        **pick(state, "project", "model", "host", "calls"),
         "cost_usd": exact_or_none(state.cost),
         "hit_rate": None if state.hit_rate is None else float(state.hit_rate),
-        "prompt_tokens": state.prompt_tokens,
-        "cached_tokens": state.cached_tokens,
-        "static_tokens": state.static_tokens,
-        "ttl": state.ttl,
+        **pick(state, "prompt_tokens", "cached_tokens", "static_tokens", "ttl"),
         "last_used": iso_or_none(state.last_used),
         "warm_until": iso_or_none(state.warm_until),
-        "typical_new_tokens": state.typical_new_tokens,
-        "typical_output_tokens": state.typical_output_tokens,
-        "calls_per_message": state.calls_per_message,
+        **pick(state, "typical_new_tokens", "typical_output_tokens", "calls_per_message"),
     }
 
 

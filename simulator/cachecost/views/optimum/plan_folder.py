@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from textwrap import fill
@@ -15,6 +16,7 @@ from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, P
 from cachecost.base.atomic_files import open_whole, remove_file, write_text
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import change, change_text, count_text, dollar_column, dollars, exact_dollars, percent
+from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.base.version import __version__
 from cachecost.conversations.calls import Call, KnownLengths, billed_lengths
@@ -244,11 +246,7 @@ DIFFERENCES = (
 
 
 def _readme_lines(
-    optimum: Optimum,
-    rule: RuleResult,
-    logs: str,
-    missing: str,
-    replays: Sequence[tuple[str, Decimal, Decimal]],
+    optimum: Optimum, rule: RuleResult, logs: str, missing: str, replays: Sequence[tuple[str, Decimal, Decimal]]
 ) -> Iterator[str]:
     """The lines of README.md. `logs` are paths as on a command line, `missing` is why there is no request log.
 
@@ -340,17 +338,12 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
         raise InputError([Fault(str(taken), "is the input: expected another folder for --emit")])
     if folder.exists() and not folder.is_dir():
         raise InputError([Fault(str(folder), "expected a folder for --emit; got a file")])
-    if folder.is_dir() and any(folder.iterdir()) and not _is_ours(folder):
+    is_ours = not folder.is_dir() or not any(folder.iterdir())
+    with suppress(OSError, UnicodeDecodeError), (folder / README).open(encoding="utf-8") as stream:
+        is_ours = stream.readline().rstrip() == MARK
+    if not is_ours:
         words = "expected a new or an empty folder, or one that --emit wrote; it has other files, which stay"
         raise InputError([Fault(str(folder), f"{words} as they are")])
-
-
-def _is_ours(folder: Path) -> bool:
-    try:
-        with (folder / README).open(encoding="utf-8") as stream:
-            return stream.readline().rstrip() == MARK
-    except (OSError, UnicodeDecodeError):
-        return False
 
 
 def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
@@ -394,7 +387,6 @@ def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
 
 
 def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    """Write JSON Lines, whole or not at all. Raises CannotWrite."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

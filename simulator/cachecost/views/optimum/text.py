@@ -210,7 +210,15 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
         more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
         also.append(f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}")
     yield f"saves too  {' · '.join(also) or 'no built-in strategy is cheaper'}"
-    yield f"bound      {_bound(optimum)}"
+    gap, limit = change(optimum.usd, optimum.lower_bound_usd), dollars(optimum.lower_bound_usd)
+    above = f"; this one is {percent(gap)} above that" if gap is not None else ""
+    bound = f"no legal plan for these requests costs less than {limit}"
+    if optimum.is_optimal:
+        yield f"bound      provably optimal: {bound}"
+    elif gap is not None and gap <= 0:
+        yield f"bound      at the lower bound of {limit}, but not under every assumption"
+    else:
+        yield f"bound      {bound}{above}"
     about = " ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
     depends = f"depends on {', '.join(optimum.depends_on)} (--full)"
     yield f"sure       {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
@@ -230,17 +238,6 @@ def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
         return f"with the cheapest built-in strategy ({best.name})", best.usd
     none = next((one for one in optimum.presets if one.name == "none"), best)
     return "now (no breakpoints, simulated)", none.usd
-
-
-def _bound(optimum: Optimum) -> str:
-    gap = change(optimum.usd, optimum.lower_bound_usd)
-    limit = dollars(optimum.lower_bound_usd)
-    if optimum.is_optimal:
-        return f"provably optimal: no legal plan for these requests costs less than {limit}"
-    if gap is not None and gap <= 0:
-        return f"at the lower bound of {limit}, but not under every assumption"
-    above = f"; this one is {percent(gap)} above that" if gap is not None else ""
-    return f"no legal plan for these requests costs less than {limit}{above}"
 
 
 def _margin_words(optimum: Optimum) -> str:

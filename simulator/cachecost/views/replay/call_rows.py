@@ -12,8 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TextIO
 
-from cachecost.analysis.comparison.ranking import rank_fields
-from cachecost.analysis.comparison.summary import summarise_ledgers
+from cachecost.analysis.comparison.summary import rank_fields, summarise_ledgers
 from cachecost.base.formatting import exact, file_name, inert_cell
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import REFUSED, CallRow
@@ -39,18 +38,9 @@ def _layer_cost(layer: Layer, row: CallRow) -> Decimal:
 
 
 FIELDS: dict[str, Field] = {
-    "strategy": attrgetter("strategy"),
-    "call": attrgetter("call"),
-    "timestamp": attrgetter("timestamp"),
-    "model": attrgetter("model"),
-    "purpose": attrgetter("purpose"),
-    "turn": attrgetter("turn"),
-    "inquiry": attrgetter("inquiry"),
-    "output_is_recorded": attrgetter("output_is_recorded"),
+    **{name: attrgetter(name) for name in ("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry")},
+    **{name: attrgetter(name) for name in ("output_is_recorded", "cause", "error", "session", "project", "agent")},
     "cost_usd": _usd_field(attrgetter("cost.total")),
-    "cause": attrgetter("cause"),
-    "error": attrgetter("error"),
-    **{name: attrgetter(name) for name in ("session", "project", "agent")},
     "file": lambda row: file_name(row.file),
     "line": lambda row: row.line or None,
 }

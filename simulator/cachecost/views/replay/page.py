@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
 
-from cachecost.analysis.comparison.ranking import rank_sentences
-from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, summarise
+from cachecost.analysis.comparison.summary import CLASS_FIELDS, Summary, rank_sentences, summarise
 from cachecost.base.formatting import change, change_text, count_text, dollars, percent, range_text, tokens
 from cachecost.base.times import day_of
 from cachecost.base.version import __version__
@@ -60,20 +59,16 @@ def replay_page(
         versions={"cachecost": __version__, "prices": prices},
         explanations=list(explanations),
     )
-    return run_page(result, again, _billed_row(summary, billed) if billed else None, with_ranks=True)
-
-
-def _billed_row(summary: Summary, billed: Billed) -> BilledRow:
-    """The bill as the first row of the table, and in large type with what is simulated beside it."""
-    usage, line = billed.usage, summary.first
-    cells = {
-        "calls": f"{billed.calls:,}",
-        **{name: tokens(getattr(usage, CLASS_FIELDS[name])) for name in summary.classes},
-        "cost": dollars(billed.dollars, line.places if line else None),
-    }
-    best = summary.best
-    words = f"billed; simulated {best.answer}, {change_text(change(best.total, billed.dollars))}" if best else "billed"
-    return BilledRow(billed.dollars, cells, (dollars(billed.dollars), words))
+    row, best = None, summary.best
+    if billed:  # the first row of the table, and in large type with what is simulated beside it
+        cells = {
+            "calls": f"{billed.calls:,}",
+            **{name: tokens(getattr(billed.usage, CLASS_FIELDS[name])) for name in summary.classes},
+            "cost": dollars(billed.dollars, summary.first.places if summary.first else None),
+        }
+        simulated = f"; simulated {best.answer}, {change_text(change(best.total, billed.dollars))}" if best else ""
+        row = BilledRow(billed.dollars, cells, (dollars(billed.dollars), f"billed{simulated}"))
+    return run_page(result, again, row, with_ranks=True)
 
 
 def _verdict(summary: Summary, billed: Billed | None) -> str:

@@ -9,8 +9,13 @@ from typing import IO
 
 from rich.console import Console
 
-from cachecost.analysis.comparison.ranking import rank_sentences
-from cachecost.analysis.comparison.summary import Summary, apart_sentences, shown_name, summarise_ledgers
+from cachecost.analysis.comparison.summary import (
+    Summary,
+    apart_sentences,
+    rank_sentences,
+    shown_name,
+    summarise_ledgers,
+)
 from cachecost.base.formatting import (
     UNKNOWN,
     change,

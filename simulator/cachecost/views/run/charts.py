@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,7 @@ from cachecost.analysis.comparison.summary import (
     ranked,
 )
 from cachecost.base.formatting import dollar_range, dollars, percent, times
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger
 from cachecost.ledger.rows import CallRow, Cost
 from cachecost.prompts.blocks import Layer
@@ -59,9 +60,6 @@ MOST_NAMED = 12
 """Lines or bars of one chart."""
 
 
-Amount = Callable[[StrategyLine], Decimal | None]
-
-
 @dataclass(frozen=True, slots=True)
 class LineGroup:
     """Strategies that are one line or bar of a chart; the first lends it its figures."""
@@ -77,7 +75,7 @@ class LineGroup:
         """ "claude-code and 27 others"."""
         return group_name([line.name for line in self.lines])
 
-    def money(self, amount: Amount, places: int | None) -> str:
+    def money(self, amount: Callable[[StrategyLine], Decimal | None], places: int | None) -> str:
         """ "$2.07"; "$2.03–2.08" where they differ."""
         known = [usd for line in self.lines if (usd := amount(line)) is not None]
         return dollar_range(min(known, default=None), max(known, default=None), places)
@@ -126,8 +124,6 @@ LEGEND = 0.42
 NAME_WIDTH = 4.2
 GAP = 0.09
 PALE = 0.45
-WHISKER = 0.005
-"""Part of the width of the axes from which on it is shown that bars of a group end further out."""
 HAIRLINE = 0.001
 """Part of the width of the axes below which nothing is drawn: half a point."""
 
@@ -269,7 +265,8 @@ def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
         if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
             axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
             start += width
-    if bar.reach > start + end * WHISKER:
+    # part of the width of the axes from which on it is shown that bars of a group end further out
+    if bar.reach > start + end * 0.005:
         axes.plot([start, bar.reach], [row, row], color=MUTED, linewidth=1.2, solid_capstyle="butt")
         axes.plot([bar.reach, bar.reach], [row - BAR / 4, row + BAR / 4], color=MUTED, linewidth=1.2)
     weight = "bold" if bar.strong else "normal"
@@ -329,7 +326,13 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
         axes = figure.add_axes((left / WIDTH, AXIS_LABELS / height, (WIDTH - left - right) / WIDTH, plot / height))
         _set_scales(axes, max((len(curve.values) - 1 for curve in curves), default=0), top, 6)
         for curve in curves:
-            _draw_curve(axes, curve)
+            last = len(curve.values) - 1
+            at = [*range(0, last, -(-len(curve.values) // POINTS)), last]  # the first and the last among them
+            low, values, high = ([ys[number] for number in at] for ys in (curve.low, curve.values, curve.high))
+            if low != high:
+                axes.fill_between(at, low, high, color=curve.colour, alpha=BAND_PALE, linewidth=0, zorder=1)
+            style, (width, order) = (0, (5, 2)) if curve.dashed else "-", (2.6, 3) if curve.strong else (1.5, 2)
+            axes.plot(at, values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
         places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
         for curve, place in zip(curves, places, strict=True):
             _label(axes, curve, curve.end / top, place / plot)
@@ -394,32 +397,18 @@ def dollar_ticks(top: float) -> tuple[list[float], list[str]]:
     return ticks, [dollars(Decimal(f"{tick:.10g}"), 0 if whole else None) for tick in ticks]
 
 
-def _draw_curve(axes: Axes, curve: Curve) -> None:
-    style = (0, (5, 2)) if curve.dashed else "-"
-    width, order = (2.6, 3) if curve.strong else (1.5, 2)
-    last = len(curve.values) - 1
-    at = [*range(0, last, -(-len(curve.values) // POINTS)), last]  # the first and the last among them
-    low, values, high = ([ys[number] for number in at] for ys in (curve.low, curve.values, curve.high))
-    if low != high:
-        axes.fill_between(at, low, high, color=curve.colour, alpha=BAND_PALE, linewidth=0, zorder=1)
-    axes.plot(at, values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
-
-
 def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
     """The label at height `place` beside the axes, led to from the line's end (both are shares of the height)."""
     last = (len(curve.values) - 1) / axes.get_xlim()[1]
     inch = 1 / (axes.get_position().width * WIDTH)
     path = ([last, 1 + 0.05 * inch, 1 + (LEADER - 0.1) * inch], [end, end, place])
     axes.plot(*path, transform=axes.transAxes, clip_on=False, color=curve.colour, linewidth=0.8)
-    axes.text(
-        1 + (LEADER - 0.04) * inch,
-        place,
-        curve.label,
-        transform=axes.transAxes,
-        size=SMALL_SIZE,
-        weight="bold" if curve.strong else "normal",
-        va="center_baseline",
-    )
+    words: dict[str, Any] = {
+        "size": SMALL_SIZE,
+        "weight": "bold" if curve.strong else "normal",
+        "va": "center_baseline",
+    }
+    axes.text(1 + (LEADER - 0.04) * inch, place, curve.label, transform=axes.transAxes, **words)
 
 
 AREA_HEIGHT = 3.2
@@ -428,6 +417,15 @@ UNSEEN = 0.002
 LAYER_COLOURS = {
     **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
     "output": CLASS_COLOURS["output"],
+}
+LEGEND_STYLE: dict[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (-0.02, 0.99),
+    "frameon": False,
+    "fontsize": SMALL_SIZE,
+    "handlelength": 0.8,
+    "columnspacing": 1.2,
+    "borderaxespad": 0,
 }
 AREA_TITLE: dict[str, Any] = {"loc": "left", "fontsize": TEXT_SIZE, "fontweight": "bold", "pad": 22, "x": 0}
 
@@ -448,12 +446,7 @@ def area_figure(ledger: Ledger, top: float) -> Figure:
 
 
 def _stack(
-    axes: Axes,
-    rows: Sequence[CallRow],
-    split: Split,
-    colours: Mapping[str, str],
-    names: Mapping[str, str],
-    top: float,
+    axes: Axes, rows: Sequence[CallRow], split: Split, colours: Mapping[str, str], names: Mapping[str, str], top: float
 ) -> None:
     at = sample_numbers(len(rows))
     sums = {name: running_parts(rows, split, name) for name in colours}
@@ -461,19 +454,9 @@ def _stack(
     if drawn:
         heights = [[float(sums[name][number]) for number in at] for name in drawn]
         axes.stackplot(at, *heights, colors=[colours[name] for name in drawn], linewidth=0)
-    for name in drawn:
-        axes.plot([], [], color=colours[name], linewidth=6, label=names[name])
-    if drawn:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(-0.02, 0.99),
-            ncols=len(drawn),
-            frameon=False,
-            fontsize=SMALL_SIZE,
-            handlelength=0.8,
-            columnspacing=1.2,
-            borderaxespad=0,
-        )
+        for name in drawn:
+            axes.plot([], [], color=colours[name], linewidth=6, label=names[name])
+        axes.legend(ncols=len(drawn), **LEGEND_STYLE)
 
 
 def _set_scales(axes: Axes, calls: int, top: float, steps: int) -> None:
@@ -627,18 +610,9 @@ def _range_words(dots: Sequence[Dot]) -> str:
 
 
 def _dot(axes: Axes, x: float, y: float, number: int) -> None:
-    axes.plot(
-        [x],
-        [y],
-        marker=MARKERS[number % len(MARKERS)],
-        color=_colour(number),
-        markersize=6,
-        markeredgecolor=PAPER,
-        markeredgewidth=0.5,
-        linestyle="none",
-        zorder=3,
-        clip_on=False,
-    )
+    edge: dict[str, Any] = {"markersize": 6, "markeredgecolor": PAPER, "markeredgewidth": 0.5}
+    look: dict[str, Any] = {"marker": MARKERS[number % len(MARKERS)], "color": _colour(number), "linestyle": "none"}
+    axes.plot([x], [y], **look, **edge, zorder=3, clip_on=False)
 
 
 def _colour(number: int) -> str:

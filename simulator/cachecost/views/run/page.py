@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from markupsafe import Markup
@@ -29,6 +29,7 @@ from cachecost.analysis.comparison.summary import (
 )
 from cachecost.analysis.comparison.verdict import seeds_sentence
 from cachecost.base.formatting import UNKNOWN, change_text, dollars, tokens
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import Ledger, RunResult
 from cachecost.providers.usage import ZERO
@@ -86,8 +87,7 @@ class StrategyRow:
 
 @dataclass(frozen=True, slots=True)
 class BilledRow:
-    """What a recording was billed: its cells by the key of their column, and `saving`: the amount in large type with
-    its words."""
+    """What a recording was billed; `saving` is the amount in large type with its words, `cells` are by column key."""
 
     cost: Decimal
     cells: Mapping[str, str]
@@ -121,7 +121,6 @@ def run_page(
     questions = question_variants(summaries)
     variants = [variant_table(summaries), variant_costs(summaries)] if len(summaries) > 1 else []
     variants += [questions] if questions else []
-
     providers, *charts = _charts(summaries)
     first, *rest = SENTENCE_END.split(result.verdict) if result.verdict else [""]
     return render_page(
@@ -149,7 +148,10 @@ def run_page(
         providers=providers,
         charts=charts,
         layers=layer_table(main) if main.lines else None,
-        findings=list(map(_finding_section, result.explanations)),
+        findings=[
+            (next(headline(one, groups)), findings_table(one) if groups else None)
+            for one, groups in ((one, group_findings(one)) for one in result.explanations)
+        ],
         variants=variants,
         published_figures=published_figure_table(result.published_figures) if result.published_figures else None,
         rules=rules_sentence(main.comparison),
@@ -161,11 +163,6 @@ def run_page(
         versions=sorted(result.versions.items()),
         again=again or f"cachecost run scenarios/{result.scenario}.yaml",
     )
-
-
-def _finding_section(explanation: Explanation) -> tuple[str, Table | None]:
-    groups = group_findings(explanation)
-    return next(headline(explanation, groups)), findings_table(explanation) if groups else None
 
 
 def _saving(summary: Summary) -> tuple[str, str] | None:

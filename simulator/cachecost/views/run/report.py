@@ -63,7 +63,7 @@ from cachecost.views.run.tables import (
     variant_table,
 )
 from cachecost.views.streams import REPORT_WIDTH, Colours, inert_console, stream_look, styled_stream, without_end_blanks
-from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, picture_link
+from cachecost.views.tables.output import escape_markdown, lower_bound_sentence, markdown_table, pick, picture_link
 from cachecost.views.tables.table import (
     GAP,
     REFUSED,
@@ -89,15 +89,12 @@ def run_object(result: RunResult) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "scenario": result.scenario,
-        "question": result.question,
-        "about": result.about,
-        "verdict": result.verdict,
+        **pick(result, "question", "about", "verdict"),
         **_comparison(result.main),
         "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
         "published_figures": [
             {
-                "source": one.source,
-                "says": one.says,
+                **pick(one, "source", "says"),
                 "exact_share" if one.is_share else "exact_usd": exact(one.exact),
                 "how": one.how,
             }
@@ -125,8 +122,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         margin = error_of_difference(best, second)
         lead = {"over": second.name, "usd": exact(second.effort - best.effort), "error_usd": exact(margin)}
     return {
-        "host": comparison.host,
-        "model": comparison.model,
+        **pick(comparison, "host", "model"),
         "as_of": comparison.as_of.isoformat(),
         "rules": dict(sorted(comparison.rules.items())),
         "compare_to": comparison.first,
@@ -141,8 +137,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 def _strategy(line: StrategyLine) -> dict[str, Any]:
     less = line.less
     return {
-        "name": line.name,
-        "calls": line.calls,
+        **pick(line, "name", "calls"),
         "errors": line.refused,
         "usage": line.usage.wire(),
         **_dollars(line),
@@ -186,10 +181,7 @@ def _dollars(line: StrategyLine) -> dict[str, Any]:
 def _assumption(assumption: Assumption) -> dict[str, Any]:
     """`changes_answer` is None for what was not tried."""
     return {
-        "name": assumption.name,
-        "why": assumption.why,
-        "source": assumption.source,
-        "value": assumption.value,
+        **pick(assumption, "name", "why", "source", "value"),
         "changes_answer": assumption.changes,
         "effect": assumption.effect,
         "impact": exact(round(assumption.impact, 6)),
@@ -203,12 +195,7 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
             for value in assumption.tried
         ],
         "break_even": [
-            {
-                "claim": each.claim,
-                "instead": each.instead,
-                "holds_to": plain(each.holds_to),
-                "changes_at": plain(each.changes_at),
-            }
+            {**pick(each, "claim", "instead"), "holds_to": plain(each.holds_to), "changes_at": plain(each.changes_at)}
             for each in assumption.break_evens
         ],
     }
@@ -386,7 +373,6 @@ def run_text(
 
 
 def _compared(summary: Summary, fitted: FittedTable, width: int, coloured: bool) -> list[RenderableType]:
-    """The strategies with their bars, the legend of these, and what is to be said of the table."""
     room = min(fitted.room - GAP, WIDEST_BAR)
     largest = max((line.cost.total for line in summary.lines), default=ZERO)
     bars = [dollar_bar(line, largest, room) for line in summary.lines]
@@ -452,11 +438,7 @@ def report_files(result: RunResult, again: str | None = None) -> dict[str, bytes
 
     summaries = [summarise(comparison) for comparison in result.comparisons]
     charts = chart_files(summaries[0], summaries)
-    texts = {
-        REPORT: report_markdown(result, tuple(charts), again),
-        CALLS: calls_csv(result),
-        RESULT: run_json(result),
-    }
+    texts = {REPORT: report_markdown(result, tuple(charts), again), CALLS: calls_csv(result), RESULT: run_json(result)}
     inert = {name: inert_text(text) for name, text in texts.items()}
     inert[REPORT] = bind_units_in_markdown(inert[REPORT])
     inert[PAGE] = run_page(result, again)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 from cachecost.analysis.comparison.summary import (
@@ -31,6 +30,7 @@ from cachecost.base.formatting import (
     token_column,
     tokens,
 )
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger, PublishedFigure
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
@@ -57,8 +57,6 @@ CALLS_SHOWN = 20
 
 POINTS = 120
 """Points of a curve at most: more cannot be seen."""
-DUST = Decimal("1e-12")
-"""Dollars that dividing an amount among layers may leave over."""
 PREFILL = "prefill"
 """Key of the column of uncached tokens where no price is known: the one that counts."""
 Split = Callable[[CallRow], Mapping[str, Decimal]]
@@ -126,7 +124,8 @@ def layer_table(summary: Summary) -> Table:
     """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
     lines = summary.lines
     rests = [line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO) for line in lines]
-    with_rest = any(abs(rest) > DUST for rest in rests)
+    # dollars that dividing an amount among layers may leave over
+    with_rest = any(abs(rest) > Decimal("1e-12") for rest in rests)
     headers = ["strategy", *(layer.value for layer in Layer), *["not in a layer"] * with_rest, "output", "cost"]
     rows = []
     for line, rest in zip(lines, rests, strict=True):

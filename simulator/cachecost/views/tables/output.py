@@ -12,8 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from cachecost.analysis.comparison.ranking import find_ranks
-from cachecost.analysis.comparison.summary import Summary
+from cachecost.analysis.comparison.summary import Summary, find_ranks
 from cachecost.base.atomic_files import open_whole
 from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
 from cachecost.ledger.results import Ledger
@@ -99,8 +98,6 @@ REFERENCE = re.compile(
     r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
 )
 COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
-COMMIT_PART = 6
-"""Digits of a commit that are too few to be taken for one."""
 NO_REFERENCE = "&#8203;"
 """A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
 LONGEST_WORD, LONGEST_TEXT = 80, 600
@@ -114,7 +111,8 @@ def escape_markdown(text: str) -> str:
 def escape_comment(text: str) -> str:
     """As `escape_markdown`, for a comment on a forge: short, and nothing in it pings, links or commands anybody."""
     shown = REFERENCE.sub(lambda match: match[0] + NO_REFERENCE, escape_markdown(short(text)))
-    return COMMIT.sub(lambda commit: NO_REFERENCE.join(wrap(commit[0], COMMIT_PART)), shown)
+    # digits of a commit that are too few to be taken for one
+    return COMMIT.sub(lambda commit: NO_REFERENCE.join(wrap(commit[0], 6)), shown)
 
 
 def short(text: str) -> str:
@@ -156,3 +154,8 @@ def code_block(lines: Collection[str], language: str = "") -> str:
 def picture_link(name: str, description: str, files: Collection[str]) -> str:
     """A link to the picture `name` with its description as text; empty if it is not among `files`."""
     return f"![{escape_markdown(description)}]({name})" if name in files else ""
+
+
+def pick(one: object, *names: str) -> dict[str, Any]:
+    """These attributes, for an object of JSON whose keys have the same names."""
+    return {name: getattr(one, name) for name in names}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
 from cachecost.base.formatting import all_of, inert, quote
+from cachecost.base.structs import replace
 from cachecost.views.streams import report_console
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 
+from cachecost.base.structs import replace
 from cachecost.ledger.findings import Explanation
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, Ledger
 from cachecost.ledger.rows import CallRow
@@ -60,7 +61,12 @@ def ledger_columns(
 def thin(columns: Sequence[CallColumn], most: int = MOST) -> list[CallColumn]:
     """At most `most` columns, from neighbouring calls as many each as it takes."""
     step = -(-len(columns) // most) if columns else 1
-    return [replace(max(group, key=_expense), stands_for=len(group)) for group in in_groups(columns, step)]
+
+    def expense(column: CallColumn) -> tuple[Decimal, Decimal, int]:
+        cost = column.row.cost
+        return column.rewritten, cost.write_5m + cost.write_1h + cost.input, -column.row.call
+
+    return [replace(max(group, key=expense), stands_for=len(group)) for group in in_groups(columns, step)]
 
 
 def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
@@ -87,11 +93,6 @@ def limit_spots(others: int) -> int:
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
 
 
-def _expense(column: CallColumn) -> tuple[Decimal, Decimal, int]:
-    cost = column.row.cost
-    return column.rewritten, cost.write_5m + cost.write_1h + cost.input, -column.row.call
-
-
 HEIGHT = 200
 """Units of the longest prompt."""
 BAND_TOP, BAND_HEIGHT = 206, 9
@@ -100,8 +101,6 @@ LANE_END, LANE_HEIGHT = -6, 54
 STATES = ("read", "write_1h", "write_5m", "input")
 FEWEST_UNITS = 12
 """Units that a picture is wide at least, so that a few columns are no walls."""
-GAPS_UP_TO = 140
-"""Columns that are wide enough for a gap between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,8 @@ def step_path(heights: Sequence[int]) -> str:
 
 def gap_path(count: int) -> str:
     """Lines between so many columns or bars; "" where they are too narrow for a gap."""
-    return "".join(f"M{at} 0V{HEIGHT}" for at in range(1, count)) if count <= GAPS_UP_TO else ""
+    # columns that are wide enough for a gap between them
+    return "".join(f"M{at} 0V{HEIGHT}" for at in range(1, count)) if count <= 140 else ""
 
 
 def _height(tokens: int, longest: int) -> int:

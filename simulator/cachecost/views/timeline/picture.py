@@ -96,7 +96,6 @@ def _cost(group: Sequence[CallColumn]) -> str:
 
 
 def _usd(group: Sequence[CallColumn]) -> Decimal | None:
-    """USD of all its calls; unknown where those of one are."""
     is_known = all(column.row.is_priced for column in group)
     return sum((column.row.cost.total for column in group), ZERO) if is_known else None
 

@@ -18,8 +18,8 @@ from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
 from cachecost.analysis.viewing.blocks import SentBlock, compared_texts, readable_text
 from cachecost.analysis.viewing.listing import Blocks, SessionReplay, ViewedCall, ViewedSession
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
-from cachecost.analysis.whatif.pauses import pings_worth
 from cachecost.analysis.whatif.presets import list_placing_presets
+from cachecost.analysis.whatif.results import pings_worth
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.compare import diff_texts
@@ -29,6 +29,7 @@ from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
+from cachecost.views.tables.output import pick
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -219,8 +220,7 @@ def _words(found: ReplayedAlternative) -> str:
     options = found.options
     if not options:
         return "As sent."
-    does = "; ".join(option.does for option in options)
-    sentences = [capitalized(does)]
+    sentences = [capitalized("; ".join(option.does for option in options))]
     sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
     sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
     sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
@@ -241,17 +241,13 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
     return {
         "id": session.id,
         "name": name,
-        "session": row.session,
-        "project": row.project,
-        "client": row.client,
+        **pick(row, "session", "project", "client"),
         "models": models.names,
         "agents": agents.names,
         "causes": cause_objects(causes),
         "headline": session_headline(session.summary),
         "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
-        "has_text": session.has_text,
-        "has_blocks": session.has_blocks,
-        "has_bill": session.has_bill,
+        **pick(session, "has_text", "has_blocks", "has_bill"),
         "cost_usd": exact(total.cost),
         "rewritten_usd": exact(total.rewritten),
         "calls": columns,
@@ -326,8 +322,6 @@ def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], 
     }
 
 
-PREVIEW = 200
-"""Characters of a block's text in the list of blocks."""
 MOST_TEXT = 200_000
 """Characters of a block's text alone."""
 HIDDEN_NAME = "added by the provider"
@@ -392,7 +386,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
         "tokens": one.tokens,
         "size": block.size if block else 0,
         "digest": block.digest.hex() if block else "",
-        "text": "" if text is None else text[:PREVIEW],
+        "text": "" if text is None else text[:200],  # characters of a block's text in the list of blocks
     }
 
 
@@ -410,11 +404,7 @@ def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
     return {
         "block": at + 1,
         "before_block": None if place is None else place + 1,
-        "at": found.at,
-        "before": found.before,
-        "was": found.was,
-        "now": found.now,
-        "after": found.after,
+        **pick(found, "at", "before", "was", "now", "after"),
     }
 
 

@@ -20,6 +20,7 @@ from cachecost.base.version import __version__
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.words import cause_name, session_names
 from cachecost.views.charts.palette import DARK_COLOURS, PAGE_COLOURS
+from cachecost.views.tables.output import pick
 from cachecost.views.viewer.call import UNKNOWN, NameList, cause_objects
 
 _encode = msgspec.json.Encoder().encode
@@ -149,10 +150,7 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
             {
                 "id": session_id(row.key),
                 "name": names[row.key],
-                "session": row.session,
-                "project": row.project,
-                "client": row.client,
-                "models": row.models,
+                **pick(row, "session", "project", "client", "models"),
                 "agents": threads[row.key],
                 "first": iso_or_none(row.first),
                 "last": iso_or_none(row.last),

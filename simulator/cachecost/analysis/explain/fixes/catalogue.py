@@ -36,8 +36,16 @@ from cachecost.analysis.explain.fixes.fix import (
 )
 from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
 from cachecost.analysis.optimum.plan_evaluator import find_markable, places
-from cachecost.analysis.replays.steps import NO_CALL, PartPool, ReplayStep, add_pings, in_order, set_hour_on, set_ttl
-from cachecost.analysis.replays.volatile import VolatileTail
+from cachecost.analysis.replays.steps import (
+    NO_CALL,
+    PartPool,
+    ReplayStep,
+    VolatileTail,
+    add_pings,
+    in_order,
+    set_hour_on,
+    set_ttl,
+)
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.losses import LONG_TEXT, Loss

@@ -265,9 +265,14 @@ def continue_thread(
         old, node = was[i], new[k]
         if digests[i] == others[k]:
             places[node] = old
-        elif old.message and node.message and _are_versions(old.message, node.message):
-            places[node] = old
-            changed.append((old.message, node.message))
+        elif old.message and node.message and old.message.role == node.message.role:
+            # whether more than half of the blocks of one message are those of the other, or versions of them
+            blocks = old.message.blocks, node.message.blocks
+            known = {block.digest for block in blocks[0]}
+            alike = sum(b.digest in known or are_versions(a, b) for a, b in zip(*blocks, strict=False))
+            if 2 * alike > min(map(len, blocks)):
+                places[node] = old
+                changed.append((old.message, node.message))
     last_known = max((number for number, node in enumerate(new) if node in places), default=len(new) - 2)
     end = before
     for number, node in enumerate(new):
@@ -276,16 +281,6 @@ def continue_thread(
             end = places[node] = end.then(node.message)
     places[now] = end
     return places, changed
-
-
-def _are_versions(old: Message, new: Message) -> bool:
-    """Whether more than half of the blocks of one message are those of the other, or versions of them."""
-    if old.role != new.role:
-        return False
-    known = {block.digest for block in old.blocks}
-    pairs = zip(old.blocks, new.blocks, strict=False)
-    alike = sum(b.digest in known or are_versions(a, b) for a, b in pairs)
-    return 2 * alike > min(len(old.blocks), len(new.blocks))
 
 
 Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cachecost.conversations.readers.common.json_values import array_at, object_at
+from cachecost.conversations.readers.common.json_values import array_at, object_at, require_object
 from cachecost.prompts.request import BREAKPOINT, CACHE_POINT, NotAMessage
 
 Body = dict[str, Any]
@@ -51,6 +51,12 @@ def from_converse_blocks(items: Any, path: str) -> list[Body]:
     return _convert(items, path, _block)
 
 
+def from_converse_answer(whole: Mapping[str, Any]) -> list[Body]:
+    """The blocks of an answer. Raises NotAMessage."""
+    message = require_object(require_object(whole.get("output"), "output").get("message"), "message")
+    return from_converse_blocks(message.get("content") or [], "output.message.content")
+
+
 def _convert(items: Any, path: str, convert: Callable[[str, Any, str], Body], is_inner: bool = False) -> list[Body]:
     blocks: list[Body] = []
     for number, item in enumerate(array_at(items, path)):
@@ -81,12 +87,8 @@ def _block(kind: str, value: Any, path: str) -> Body:
     place = f"{path}.{kind}"
     block = object_at(value, place)
     if kind == "toolUse":
-        return {
-            "type": "tool_use",
-            "id": block.get("toolUseId"),
-            "name": block.get("name"),
-            "input": block.get("input"),
-        }
+        named = {name: block.get(name) for name in ("name", "input")}
+        return {"type": "tool_use", "id": block.get("toolUseId"), **named}
     if kind == "toolResult":
         content = _convert(block.get("content") or [], f"{place}.content", _block, is_inner=True)
         error = {"is_error": True} if block.get("status") == "error" else {}
@@ -97,17 +99,14 @@ def _block(kind: str, value: Any, path: str) -> Body:
         text = object_at(block.get("reasoningText"), f"{place}.reasoningText")
         signed = {"signature": text["signature"]} if text.get("signature") else {}
         return {"type": "thinking", "thinking": text.get("text") or "", **signed}
-    return _file(kind, block, place) if kind in ("image", "document") else {**block, "type": kind}
-
-
-def _file(kind: str, file: Mapping[str, Any], path: str) -> Body:
-    """An image or a document: its bytes are base64, and its media type ends with the format."""
-    source = dict(object_at(file.get("source"), f"{path}.source"))
+    if kind not in ("image", "document"):
+        return {**block, "type": kind}
+    source = dict(object_at(block.get("source"), f"{place}.source"))
     if isinstance(source.get("bytes"), str):
-        media = f"{'image' if kind == 'image' else 'application'}/{file.get('format')}"
+        media = f"{'image' if kind == 'image' else 'application'}/{block.get('format')}"
         source = {"type": "base64", "media_type": media, "data": source["bytes"]}
-    named = {"title": file["name"]} if file.get("name") else {}
-    cites = {"citations": file["citations"]} if file.get("citations") else {}
+    named = {"title": block["name"]} if block.get("name") else {}
+    cites = {"citations": block["citations"]} if block.get("citations") else {}
     return {"type": kind, "source": source, **named, **cites}
 
 

@@ -13,14 +13,9 @@ from cachecost.prompts.request import NotAMessage
 
 Body = dict[str, Any]
 ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
-CHOICES = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}
-HINTS = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
-"""Fields of a part besides its content."""
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
 """Fields whose keys are user data."""
-EXPLICIT = "-explicit"
-"""What ends the id of a model that is asked with a CachedContent (`providers/rules/gemini.toml`)."""
 SNAKE = re.compile(r"_([a-z])")
 
 
@@ -31,16 +26,27 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     contents = _list_at(body.get("contents"), "contents")
     cached = {"type": "cached_content", "name": body.get("cachedContent"), "cache_control": {"type": "ephemeral"}}
     known = [cached] if cached["name"] else []
+    instruction = body.get("systemInstruction")
+    if isinstance(instruction, str):  # what SDKs take, and some recorders keep
+        instruction = {"parts": {"text": instruction}}
+    system = object_at(instruction, "systemInstruction").get("parts") or []
     found = {
-        "model": f"{model}{EXPLICIT}" if known else model,
+        "model": f"{model}-explicit" if known else model,  # as in providers/rules/gemini.toml
         "max_tokens": config.get("maxOutputTokens"),
-        "system": [*known, *parser.system(body.get("systemInstruction"))],
+        "system": [*known, *parser.blocks(system, "systemInstruction.parts")],
         "tools": _tools(_list_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
-        "messages": [parser.message(one, f"contents.{number}") for number, one in enumerate(contents)],
     }
-    return {name: value for name, value in found.items() if name == "messages" or value not in (None, [], {})}
+    messages: list[Body] = []
+    for number, one in enumerate(contents):
+        message = object_at(one, path := f"contents.{number}")
+        role = str(message.get("role") or "")
+        if role not in ROLES:
+            raise NotAMessage(f"{path}.role", "user, model or function", role)
+        content = parser.blocks(message.get("parts") or [], f"{path}.parts")
+        messages.append({"role": ROLES[role], "content": content})
+    return {**{name: value for name, value in found.items() if value not in (None, [], {})}, "messages": messages}
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
@@ -62,7 +68,7 @@ def camel_case(value: Any) -> Any:
 
 
 def _list_at(value: Any, path: str) -> list[Any]:
-    """An array; the API takes a single object for an array of one, and some clients send it so."""
+    """The API takes a single object for an array of one, and some clients send it so."""
     return [value] if isinstance(value, Mapping) else array_at(value, path)
 
 
@@ -72,25 +78,13 @@ class _PartParser:
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
 
-    def system(self, value: Any) -> list[Body]:
-        """The system instruction; a text alone is what SDKs take, and some recorders keep."""
-        if isinstance(value, str):
-            return [{"type": "text", "text": value}]
-        return self.blocks(object_at(value, "systemInstruction").get("parts") or [], "systemInstruction.parts")
-
-    def message(self, value: Any, path: str) -> Body:
-        message = object_at(value, path)
-        role = str(message.get("role") or "")
-        if role not in ROLES:
-            raise NotAMessage(f"{path}.role", "user, model or function", role)
-        return {"role": ROLES[role], "content": self.blocks(message.get("parts") or [], f"{path}.parts")}
-
     def blocks(self, parts: Any, path: str) -> list[Body]:
         several = parts if isinstance(parts, list) else [parts]
         return [self._block(object_at(part, f"{path}.{n}"), f"{path}.{n}") for n, part in enumerate(several)]
 
     def _block(self, part: Mapping[str, Any], path: str) -> Body:
-        kinds = [name for name, value in part.items() if name not in HINTS and value is not None]
+        hints = ("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata")
+        kinds = [name for name, value in part.items() if name not in hints and value is not None]
         if not kinds and "thoughtSignature" in part:  # the last piece of a stream
             return {"type": "text", "text": ""}
         if len(kinds) != 1:
@@ -123,7 +117,6 @@ class _PartParser:
 
 
 def _tools(tools: list[Any]) -> list[Body]:
-    """Each function as a tool, in order; Google's own tools under their names."""
     found: list[Body] = []
     for number, one in enumerate(tools):
         for kind, value in object_at(one, f"tools.{number}").items():
@@ -143,7 +136,7 @@ def _tools(tools: list[Any]) -> list[Body]:
 def _choice(config: Mapping[str, Any]) -> Body | None:
     path = "toolConfig.functionCallingConfig"
     calling = object_at(config.get("functionCallingConfig"), path)
-    kind = CHOICES.get(str(calling.get("mode")))
+    kind = {"AUTO": "auto", "ANY": "any", "NONE": "none", "VALIDATED": "auto"}.get(str(calling.get("mode")))
     names = array_at(calling.get("allowedFunctionNames") or [], f"{path}.allowedFunctionNames")
     if kind == "any" and len(names) == 1:
         return {"type": "tool", "name": names[0]}

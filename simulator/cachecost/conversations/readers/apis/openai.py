@@ -32,8 +32,6 @@ DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
 OPENAI_BREAKPOINT = "prompt_cache_breakpoint"
 BREAKPOINTS = (BREAKPOINT, OPENAI_BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
-LONG = ("1h", "12h", "24h")
-"""TTLs of `prompt_cache_options` that become our 1h TTL."""
 SHORT: Body = {"type": "ephemeral"}
 EXPLICIT = "explicit"
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
@@ -45,7 +43,7 @@ def ttl_parameter(body: Mapping[str, Any]) -> Body:
 
 
 def _breakpoint(ttl: Any) -> Body:
-    return {**SHORT, "ttl": "1h"} if ttl in LONG else SHORT
+    return {**SHORT, "ttl": "1h"} if ttl in ("1h", "12h", "24h") else SHORT
 
 
 def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
@@ -99,7 +97,13 @@ def part(raw: Any, path: str, breakpoint: Body) -> Body:
             raise NotAMessage(f"{path}.{name}", "a text", raw.get(name))
         block = {"type": "text", "text": raw[name]}
     elif kind in ("image_url", "input_image"):
-        block = _image(raw, path)
+        image = raw.get("image_url")
+        inner = image if isinstance(image, Mapping) else raw
+        url = inner.get("url") if isinstance(image, Mapping) else image
+        if url is None and raw.get("file_id") is None:
+            raise NotAMessage(f"{path}.image_url", "an image's URL", None)
+        detail = inner.get("detail") or "auto"  # it decides the tokens
+        block = {"type": "image", "source": _source(url, raw), **({} if detail == "auto" else {"detail": detail})}
     elif kind in ("file", "input_file"):
         inner = raw["file"] if isinstance(raw.get("file"), Mapping) else raw
         title = {"title": inner["filename"]} if inner.get("filename") else {}
@@ -107,17 +111,6 @@ def part(raw: Any, path: str, breakpoint: Body) -> Body:
     else:
         block = {name: value for name, value in raw.items() if name not in BREAKPOINTS}
     return copy_breakpoint(block, raw, breakpoint)
-
-
-def _image(raw: Mapping[str, Any], path: str) -> Body:
-    """An image. Its `detail` stays, because it decides the tokens."""
-    image = raw.get("image_url")
-    inner = image if isinstance(image, Mapping) else raw
-    url = inner.get("url") if isinstance(image, Mapping) else image
-    if url is None and raw.get("file_id") is None:
-        raise NotAMessage(f"{path}.image_url", "an image's URL", None)
-    detail = inner.get("detail") or "auto"
-    return {"type": "image", "source": _source(url, raw), **({} if detail == "auto" else {"detail": detail})}
 
 
 def _source(url: Any, file: Mapping[str, Any]) -> Body:
@@ -148,10 +141,21 @@ def tool_result(called: Any, blocks: list[Body]) -> Body:
 
 def tools(raw: Any, path: str, breakpoint: Body) -> list[Body]:
     """The definitions. A function's stands in Chat under "function", in Responses on the tool itself."""
-    items = array_at(raw, path, "an array of tools")
-    return [
-        _tool(require_object(one, f"{path}.{number}", "a tool object"), breakpoint) for number, one in enumerate(items)
-    ]
+    found = []
+    for number, item in enumerate(array_at(raw, path, "an array of tools")):
+        stated = require_object(item, f"{path}.{number}", "a tool object")
+        kind = stated.get("type")
+        inner = stated.get(str(kind))
+        tool = inner if isinstance(inner, Mapping) else stated
+        if kind == "function" or (kind is None and "parameters" in stated):
+            names = {"name": "name", "description": "description", "parameters": "input_schema"}
+            more = {name: tool[name] for name in ("strict", "defer_loading") if tool.get(name)}
+            block = {ours: tool[theirs] for theirs, ours in names.items() if tool.get(theirs) is not None} | more
+        else:
+            block = dict(stated) if tool is stated else {"type": kind, **tool}
+        bare = {name: value for name, value in block.items() if name not in BREAKPOINTS}
+        found.append(copy_breakpoint(copy_breakpoint(bare, tool, breakpoint), stated, breakpoint))
+    return found
 
 
 def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, breakpoint: Body) -> Body:
@@ -161,20 +165,6 @@ def tool_settings(definitions: Any, tool_choice: Any, parallel: Any, breakpoint:
         **({"tools": tools(definitions, "tools", breakpoint)} if definitions is not None else {}),
         **({"tool_choice": chosen} if chosen else {}),
     }
-
-
-def _tool(raw: Mapping[str, Any], breakpoint: Body) -> Body:
-    kind = raw.get("type")
-    inner = raw.get(str(kind))
-    tool = inner if isinstance(inner, Mapping) else raw
-    if kind == "function" or (kind is None and "parameters" in raw):
-        names = {"name": "name", "description": "description", "parameters": "input_schema"}
-        more = {name: tool[name] for name in ("strict", "defer_loading") if tool.get(name)}
-        block = {ours: tool[theirs] for theirs, ours in names.items() if tool.get(theirs) is not None} | more
-    else:
-        block = dict(raw) if tool is raw else {"type": kind, **tool}
-    bare = {name: value for name, value in block.items() if name not in BREAKPOINTS}
-    return copy_breakpoint(copy_breakpoint(bare, tool, breakpoint), raw, breakpoint)
 
 
 def choice(raw: Any, parallel: Any) -> Body | None:
@@ -254,7 +244,6 @@ class Turns:
         return {**({"system": self.system} if self.system else {}), "messages": self.messages}
 
 
-ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 LIMITS = ("max_completion_tokens", "max_tokens")
 
 
@@ -265,7 +254,7 @@ def from_chat(body: Mapping[str, Any]) -> Body:
     for number, raw in enumerate(messages):
         path = f"messages.{number}"
         message = require_object(raw, path, "a message object")
-        role = role_of(message, path, ROLES)
+        role = role_of(message, path, ("assistant", "developer", "function", "system", "tool", "user"))
         if role == "assistant":
             turns.add("assistant", from_chat_message(message, path, breakpoint))
             continue
@@ -308,22 +297,19 @@ def from_chat_message(message: Mapping[str, Any], path: str = "message", breakpo
         blocks.append({"type": "text", "text": message["refusal"]})
     place, old = f"{path}.tool_calls", message.get("function_call")
     calls = array_at(message.get("tool_calls") or [], place, "an array of calls")
-    blocks += [_tool_call(require_object(one, f"{place}.{n}", "a call object")) for n, one in enumerate(calls)]
+    for number, one in enumerate(calls):
+        raw = require_object(one, f"{place}.{number}", "a call object")
+        call = raw.get(str(raw.get("type") or "function"))
+        if isinstance(call, Mapping):
+            arguments = call.get("input" if raw.get("type") == "custom" else "arguments")
+            blocks.append(tool_use(raw.get("id"), str(call.get("name")), arguments))
+        elif "type" in raw:
+            blocks.append(dict(raw))
+        else:
+            blocks.append(tool_use(raw.get("id"), str(raw.get("name")), raw.get("arguments")))
     if isinstance(old, Mapping):
         blocks.append(tool_use(old.get("name"), str(old.get("name")), old.get("arguments")))
     return _breakpoint_last_block(blocks, message, breakpoint)
-
-
-def _tool_call(raw: Mapping[str, Any]) -> Body:
-    kind = str(raw.get("type") or "function")
-    call = raw.get(kind)
-    if not isinstance(call, Mapping):
-        return dict(raw) if "type" in raw else tool_use(raw.get("id"), str(raw.get("name")), raw.get("arguments"))
-    return tool_use(raw.get("id"), str(call.get("name")), call.get("input" if kind == "custom" else "arguments"))
-
-
-ITEM_ROLES = ("assistant", "developer", "system", "user")
-OUTPUT_LIMITS = ("max_output_tokens", "max_tokens")
 
 
 def from_responses(body: Mapping[str, Any]) -> Body:
@@ -343,7 +329,7 @@ def from_responses(body: Mapping[str, Any]) -> Body:
     return {
         **cache_parameters(body, items, breakpoint),
         **counted,
-        **parameters(body, OUTPUT_LIMITS, reasoning.get("effort"), text.get("format")),
+        **parameters(body, ("max_output_tokens", "max_tokens"), reasoning.get("effort"), text.get("format")),
         **({} if text.get("verbosity") is None else {"verbosity": text["verbosity"]}),
         **tool_settings(body.get("tools"), body.get("tool_choice"), body.get("parallel_tool_calls"), breakpoint),
         **turns.body(),
@@ -367,11 +353,17 @@ def _add_items(turns: Turns, items: Any, path: str, breakpoint: Body) -> None:
 def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body) -> None:
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
-        role = role_of(item, path, ITEM_ROLES)
+        role = role_of(item, path, ("assistant", "developer", "system", "user"))
         blocks = parts(item.get("content"), f"{path}.content", breakpoint)
         turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
     elif str(kind).endswith("_output"):
-        result = tool_result(item.get("call_id"), _tool_output(item, path, breakpoint))
+        output = item.get("output")
+        if isinstance(output, Mapping) or (
+            isinstance(output, list)
+            and not all(isinstance(one, Mapping) and str(one.get("type")).startswith("input_") for one in output)
+        ):
+            output = json.dumps(output)
+        result = tool_result(item.get("call_id"), parts(output, f"{path}.output", breakpoint))
         turns.add("user", [copy_breakpoint(result, item, breakpoint)], result=True)
     elif kind in ("function_call", "custom_tool_call"):
         arguments = item.get("arguments" if kind == "function_call" else "input")
@@ -386,13 +378,3 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
         turns.add("assistant", [{"type": "item_reference", **item}], joins=True)
     else:
         raise NotAMessage(f"{path}.type", "the item's type", kind)
-
-
-def _tool_output(item: Mapping[str, Any], path: str, breakpoint: Body) -> list[Body]:
-    output = item.get("output")
-    if isinstance(output, Mapping) or (
-        isinstance(output, list)
-        and not all((isinstance(one, Mapping) and str(one.get("type")).startswith("input_")) for one in output)
-    ):
-        return [{"type": "text", "text": json.dumps(output)}]
-    return parts(output, f"{path}.output", breakpoint)

@@ -12,9 +12,7 @@ import msgspec
 
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
-from cachecost.conversations.calls import reported_uses
 from cachecost.providers.prices import terms_of
-from cachecost.providers.usage import ToolUses
 
 SYNTHETIC = "<synthetic>"
 """The model of answers that the client generated."""
@@ -50,8 +48,6 @@ ATTACHMENTS = {
 """Types of attachments that say that the tools or the system prompt changed."""
 TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
 """Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
-PASSES_APART = ("compaction", "advisor_message")
-"""Passes that a usage leaves out of its sums, and that are charged (Claude docs, `usage.iterations`)."""
 
 
 class CacheCreation(msgspec.Struct, gc=False):
@@ -126,9 +122,7 @@ class LineMessage(msgspec.Struct, gc=False):
     @property
     def is_partial(self) -> bool:
         """Whether the line was written while the answer was streaming: then its output tokens are those so far.
-
-        Versions 2.0 and 2.1 of early 2026 never wrote the rest (anthropics/claude-code#22686, #27361).
-        """
+        Versions 2.0 and 2.1 of early 2026 never wrote the rest (anthropics/claude-code#22686, #27361)."""
         return self.stop_reason is None
 
 
@@ -242,10 +236,8 @@ _decode_answer = msgspec.json.Decoder(list[AnswerPiece]).decode
 
 
 def decode_line(line: bytes) -> TranscriptLine | None:
-    """A line of a transcript; None for one that has no place in it.
-
-    Raises NotJson, and ValueError where a line that matters has a field of another type.
-    """
+    """A line of a transcript; None for one that has no place in it. Raises NotJson, and ValueError where a line that
+    matters has a field of another type."""
     try:
         found = _decode_line(line)
     except msgspec.ValidationError as error:
@@ -266,9 +258,7 @@ def decode_line(line: bytes) -> TranscriptLine | None:
 
 def _repair_line(line: bytes) -> bytes:
     """A line with half a surrogate pair, as a text that was cut off has one, or a byte order mark; without these.
-
-    Raises NotJson, and ValueError for another value than an object.
-    """
+    Raises NotJson, and ValueError for another value than an object."""
     from cachecost.conversations.json_object import parse_json, reason
 
     value = parse_json(line)
@@ -312,22 +302,6 @@ def modes_in(usage: LineUsage) -> tuple[str, ...]:
     return terms_of({name: getattr(usage, name) for name in PRICED}, False).modes
 
 
-def tool_uses_in(usage: LineUsage) -> ToolUses:
-    """The uses of server tools that a usage counts."""
-    return reported_uses({"server_tool_use": usage.server_tool_use}) if usage.server_tool_use else ()
-
-
-def has_passes(usage: LineUsage) -> bool:
-    """Whether the usage sums several passes (server tools)."""
-    return bool((usage.iterations and len(usage.iterations) > 1) or any((usage.server_tool_use or {}).values()))
-
-
-def extra_passes(usage: LineUsage) -> tuple[tuple[str, TOKENS], ...]:
-    """The passes that the usage leaves out: (model, tokens) of each; the model "" is the call's own."""
-    passes = (one for one in usage.iterations or () if one.type in PASSES_APART)
-    return tuple((one.model or "", billed_tokens(one)) for one in passes)
-
-
 def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
     """Whether the client made the message itself: it costs nothing."""
     return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
@@ -337,7 +311,8 @@ def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
     """The types of the blocks of a message, and the command of a person in it (b"": none)."""
     start = bytes(memoryview(content)[:80])
     if start[:1] == b'"':
-        return ["text"], command_in(start)
+        before, found, rest = start.partition(COMMAND)  # as in `<command-name>/compact</command-name>`
+        return ["text"], rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
     if start[:1] != b"[":
         return [], b""
     try:
@@ -352,12 +327,6 @@ def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
         return _decode_answer(content)
     except msgspec.DecodeError:
         return [AnswerPiece(type=kind) for kind in piece_types(content)[0]]
-
-
-def command_in(text: bytes) -> bytes:
-    """The command that a person typed, as in `<command-name>/compact</command-name>`."""
-    before, found, rest = text.partition(COMMAND)
-    return rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
 
 
 def digest(raw: msgspec.Raw) -> bytes:

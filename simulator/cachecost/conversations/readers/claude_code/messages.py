@@ -39,10 +39,8 @@ decode_message = msgspec.json.Decoder(PersonMessage).decode
 
 
 def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
-    """The first letters of the person's message that each of these lines answers, by line; others are left out.
-
-    A line that cannot be read is passed over. Raises InputError where the file cannot be opened.
-    """
+    """The first letters of the person's message that each of these lines answers, by line; others are left out. A line
+    that cannot be read is passed over. Raises InputError where the file cannot be opened."""
     wanted, found = frozenset(lines), dict[int, str]()
     before: dict[str, str] = {}
     """The message that a record with this uuid follows, or is; "" after an answer."""

@@ -45,9 +45,7 @@ sniff = sniff_lines
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls of a transcript in the order of their first lines; copies of one call in other files share its `id`.
-
-    Raises InputError with every error, each with its line.
-    """
+    Raises InputError with every error, each with its line."""
     session = Session(calls=[*read_steps_with_content(path, warn, keep_content)])
     yield from _TranscriptRequests(path, "Claude Code", keep_content, [], looks_ahead=True).calls(session)
 

@@ -7,7 +7,7 @@ looked at field by field, so that each error names its field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -118,9 +118,7 @@ _decode_all = msgspec.json.Decoder().decode
 
 def parse_fields(line: bytes) -> tuple[TranscriptLine, list[Any]] | None:
     """The fields of a line and the blocks of its message, whose values msgspec writes as Python's own encoder does.
-
-    None if the line has to be parsed whole and looked at field by field.
-    """
+    None if the line has to be parsed whole and looked at field by field."""
     try:
         if line.count(b"[") + line.count(b"{") > DEEPEST:
             check_depth(_decode_all(line))
@@ -145,10 +143,8 @@ class RecordedBreakpoints(NamedTuple):
 
 
 def recorded_breakpoints(raw: msgspec.Raw) -> RecordedBreakpoints | None:
-    """The breakpoints in the `cacheControl` of an api-request line (client 2.1.282 and later).
-
-    None if it states none that can be read.
-    """
+    """The breakpoints in the `cacheControl` of an api-request line (client 2.1.282 and later). None if it states none
+    that can be read."""
     try:
         stated = _decode_all(raw) if bytes(raw) else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -174,34 +170,14 @@ class TranscriptBlock(msgspec.Struct, frozen=True, gc=False):
     answers: object = None
 
 
-class BlockMaker:
-    """Makes blocks. `write` is certain to write the values of the line as Python's own encoder does, or does not."""
-
-    def __init__(self, keep_content: bool) -> None:
-        self.write: WriteSimple = ENCODE
-        self._keep_content = keep_content
-
-    def block(self, role: str, item: Any) -> TranscriptBlock:
-        """A block of a transcript. A redacted one states its number of characters."""
-        if not isinstance(item, dict):
-            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
-        if "digest" in item and isinstance(item["digest"], str) and isinstance(item.get("chars"), int):
-            kind = str(item.get("type") or "text")
-            size = item["chars"] + (item.get("signature_chars") or 0)
-            block = Block(
-                kind, role, digest_of(role, kind, item["digest"].encode()), size, tokens=max(1, size // BYTES_PER_TOKEN)
-            )
-        else:
-            block = plain_block(role, item, self._keep_content, self.write)
-        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
-
-
-WORDS = ("sessionId", "agentId", "cwd", "version")
-"""Fields that may be missing, or anything else."""
-NAMES = ("id", "requestRef")
-"""Fields that refer to each other, whatever they are."""
-TEXTS = ("uuid", "parentUuid", "logicalParentUuid", "subtype")
-"""Fields that only count where they are texts."""
+FIELDS: dict[str, Callable[[Any], str | None]] = {
+    **dict.fromkeys(("sessionId", "agentId", "cwd", "version"), lambda value: str(value or "")),
+    **dict.fromkeys(("id", "requestRef"), str),
+    **dict.fromkeys(
+        ("uuid", "parentUuid", "logicalParentUuid", "subtype"), lambda value: value if isinstance(value, str) else None
+    ),
+}
+"""What a field that is not null stands for, whatever it is."""
 NO_CHAIN = -1
 HEADER_BYTES = 4096
 """How long the header of the content-free form may be."""
@@ -212,12 +188,8 @@ def bare_line(line: JsonObject) -> TranscriptLine:
     """The line without its message, time and flags, of which nothing is checked but the type."""
     data = line.data
     found = TranscriptLine(line.text("type"))
-    for name in WORDS:
-        setattr(found, name, None if data.get(name) is None else str(data[name] or ""))
-    for name in NAMES:
-        setattr(found, name, None if data.get(name) is None else str(data[name]))
-    for name in TEXTS:
-        setattr(found, name, data[name] if isinstance(data.get(name), str) else None)
+    for name, convert in FIELDS.items():
+        setattr(found, name, None if data.get(name) is None else convert(data[name]))
     found.isApiErrorMessage, found.isCompactSummary = data.get("isApiErrorMessage"), data.get("isCompactSummary")
     if "cacheControl" in data:
         found.cacheControl = msgspec.Raw(encode_simple(data["cacheControl"]) or b"")
@@ -252,9 +224,7 @@ def _parse_content(message: JsonObject) -> list[Any]:
 @dataclass(slots=True, eq=False)
 class InputRecord:
     """The input of one record (by a person, a tool or the client), linked to the input before it since the last step.
-
-    `is_cut` is a compaction: nothing before it goes into the next request.
-    """
+    `is_cut` is a compaction: nothing before it goes into the next request."""
 
     blocks: list[TranscriptBlock]
     before: InputRecord | None
@@ -296,30 +266,15 @@ class Step(SessionCall):
     def without_content(self) -> TranscriptStep:
         """The step as its content-free form has it."""
         call = self.bill
-        return TranscriptStep(
-            call.number,
-            call.line,
-            self.thread,
-            call.before or None,
-            call.model,
-            call.usage,
-            self.after,
-            call.answered,
-            call.end,
-            call.blocks,
-            call.has_thinking,
-            tuple(name for name in BETWEEN if name in call.events),
-            call.modes,
-            call.is_summed,
-            call.session,
-            self.project,
-            self.agent,
-            call.id,
-        )
+        step = TranscriptStep(call.number, call.line, self.thread, call.before or None, call.model, call.usage)
+        step.after, step.answered, step.ended = self.after, call.answered, call.end
+        step.blocks, step.thinking, step.modes, step.summed = call.blocks, call.has_thinking, call.modes, call.is_summed
+        step.between = tuple(name for name in BETWEEN if name in call.events)
+        step.session, step.project, step.agent, step.id = call.session, self.project, self.agent, call.id
+        return step
 
 
 _piece_of_kind = cache(AnswerPiece)
-"""A block of which only the kind is known."""
 
 
 class Position(NamedTuple):
@@ -339,14 +294,17 @@ class Chain:
 
 
 class DetailedTranscript(Transcript):
-    """A transcript while it is read with its content (where there is a `maker` of blocks). Errors go to `faults`."""
+    """A transcript while it is read. Errors go to `faults`. With `with_blocks` its steps have the blocks of requests
+    and answers, with `keep_content` also their content."""
 
-    def __init__(self, path: Path, faults: list[Fault], maker: BlockMaker | None = None) -> None:
+    def __init__(self, path: Path, faults: list[Fault], with_blocks: bool = False, keep_content: bool = False) -> None:
         super().__init__(path)
         self.steps: list[Step] = []
         self.skipped = ReaderNotes()
         self._faults = faults
-        self._maker = maker
+        self._with_blocks, self._keep_content = with_blocks, keep_content
+        self._write: WriteSimple = ENCODE
+        """Is certain to write the values of the line as Python's own encoder does, or does not."""
         self._number = 0
         self._odd: JsonObject | None = None
         """The line whose fields still have to be checked."""
@@ -376,13 +334,9 @@ class DetailedTranscript(Transcript):
 
     def _read_object(self, found: JsonObject) -> None:
         """Read a line that was parsed whole."""
-        self._odd, self._content = found, []
-        if self._maker:
-            self._maker.write = encode_simple
+        self._odd, self._content, self._write = found, [], encode_simple
         self.read_line(bare_line(found), found.line or 0)
-        if self._maker:
-            self._maker.write = ENCODE
-        self._odd = None
+        self._odd, self._write = None, ENCODE
 
     def read_line(self, line: TranscriptLine, number: int) -> None:
         self._number, self._chain = number, NO_CHAIN
@@ -484,7 +438,6 @@ class DetailedTranscript(Transcript):
         return step
 
     def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
-        """As far as a step needs them: the content is not decoded twice."""
         return [_piece_of_kind(str(kind_of(block))) for block in self._content]
 
     def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
@@ -495,7 +448,7 @@ class DetailedTranscript(Transcript):
         here = self._here
         if kind == "user":
             before = self._cut(here) if line.isCompactSummary else here.last_input
-            if self._maker:
+            if self._with_blocks:
                 before = InputRecord(self._blocks("user"), before)
                 self._inputs().append(before)
             self._here = Position(here.step, before)
@@ -508,7 +461,20 @@ class DetailedTranscript(Transcript):
         return step.inputs if step else self._chains[self._chain].beginning
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
-        return [self._maker.block(role, item) for item in self._content] if self._maker else []
+        return [self._block(role, item) for item in self._content] if self._with_blocks else []
+
+    def _block(self, role: str, item: Any) -> TranscriptBlock:
+        """A block of a message. A redacted one states its number of characters."""
+        if not isinstance(item, dict):
+            return TranscriptBlock(plain_block(role, {"type": "text", "text": str(item)}, self._keep_content))
+        if isinstance(item.get("digest"), str) and isinstance(item.get("chars"), int):
+            kind = str(item.get("type") or "text")
+            size = item["chars"] + (item.get("signature_chars") or 0)
+            digest = digest_of(role, kind, item["digest"].encode())
+            block = Block(kind, role, digest, size, tokens=max(1, size // BYTES_PER_TOKEN))
+        else:
+            block = plain_block(role, item, self._keep_content, self._write)
+        return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
 
     def _cut(self, here: Position) -> InputRecord:
         """A compaction; a boundary and the summary that follows it are one."""
@@ -518,9 +484,7 @@ class DetailedTranscript(Transcript):
 
 def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[TranscriptBlock], bool]:
     """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
-
-    Results of tools that ran at once stand on branches of their own: they belong to the request all the same.
-    """
+    Results of tools that ran at once stand on branches of their own: they belong to the request all the same."""
     path = here.last_input.path() if here.last_input else []
     is_cut = bool(path) and path[-1].is_cut
     called = {block.id for block in here.step.answer} if here.step else set()
@@ -558,11 +522,9 @@ def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
 
 def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
     """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
-
-    Raises InputError with every error, each with its line.
-    """
+    Raises InputError with every error, each with its line."""
     faults: list[Fault] = []
-    transcript = DetailedTranscript(path, faults, BlockMaker(keep_content))
+    transcript = DetailedTranscript(path, faults, with_blocks=True, keep_content=keep_content)
     transcript.read_lines(*_open(path, faults, warn), warn)
     if faults:
         raise InputError(faults)
@@ -599,10 +561,8 @@ def read_step_bills(path: Path) -> list[BilledCall]:
 
 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
-    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading.
-
-    Raises InputError where the file cannot be read.
-    """
+    """The session in a transcript, and the state to go on from; `state` is that of an earlier reading. Raises
+    InputError where the file cannot be read."""
     if not state and path.is_file() and is_content_free(path):
         return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
     transcript = Transcript(path, decode_state(state) if state else None)
@@ -610,17 +570,9 @@ def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], by
     return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
 
 
-class _Header(msgspec.Struct):
-    kind: str = ""
-
-
 def is_content_free(path: Path) -> bool:
     """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
     with open_input(path) as stream:
         line = stream.readline(HEADER_BYTES)
-    if b'"kind"' not in line:
-        return False
-    try:
-        return msgspec.json.decode(line, type=_Header).kind == KIND
-    except msgspec.DecodeError:
-        return False
+    first = parse_json(line) if b'"kind"' in line else None
+    return isinstance(first, dict) and first.get("kind") == KIND

@@ -32,6 +32,7 @@ import msgspec
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
+from cachecost.conversations.calls import APART, reported_uses
 from cachecost.conversations.input_files import BOM, COMMENT, BilledCall, SessionFile, open_input, too_long
 from cachecost.conversations.readers.claude_code.lines import (
     ATTACHMENTS,
@@ -52,20 +53,14 @@ from cachecost.conversations.readers.claude_code.lines import (
     counts_nothing,
     decode_line,
     digest,
-    extra_passes,
-    has_passes,
     is_client_generated,
     modes_in,
     piece_types,
-    tool_uses_in,
 )
 from cachecost.providers.hosts import host_of_message
 
 CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
-NO_STEP = 0
-SUMS_LINE = "cost-state"
-REQUEST_LINES = ("api-request", "api-request-shape")
 COMPARED = ("tools", "system", "thinking", "effort")
 """Parts of a request whose change is an event of the same name."""
 WEAK = ("tools", "agents", "system")
@@ -77,7 +72,7 @@ class ChainState(msgspec.Struct, array_like=True, gc=False):
 
     key: str
     is_side: bool
-    step: int = NO_STEP
+    step: int = 0
     time: float | None = None
     thinking: tuple[str | None, bool | None] | None = None
     has_image: bool = False
@@ -180,9 +175,9 @@ class Transcript:
     def read_line(self, line: TranscriptLine, number: int) -> None:
         """Add the line of that number. Raises ValueError where it lacks what its kind must have."""
         kind, uuid, state = line.type, line.uuid, self.state
-        if kind in REQUEST_LINES:
+        if kind in ("api-request", "api-request-shape"):
             self._note_request(line)
-        elif kind == SUMS_LINE:  # a model's window ("[1m]") is no part of its name
+        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
             state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
@@ -292,7 +287,7 @@ class Transcript:
             modes=modes_in(usage),
             blocks=pending.blocks,
             new_chars=pending.chars,
-            is_summed=has_passes(usage),
+            is_summed=len(usage.iterations or ()) > 1 or any((usage.server_tool_use or {}).values()),
             agent_type=line.attributionAgent or "",
             is_output_partial=message.is_partial,
         )
@@ -338,7 +333,9 @@ class Transcript:
         call.is_output_partial = call.is_output_partial and message.is_partial
         tokens = billed_tokens(usage)
         if tokens[4] >= call.tokens[4]:
-            call.tokens, call.extra, call.tool_uses = tokens, extra_passes(usage), tool_uses_in(usage)
+            apart = [one for one in usage.iterations or () if one.type in APART]
+            call.extra = tuple((one.model or "", billed_tokens(one)) for one in apart)
+            call.tokens, call.tool_uses = tokens, reported_uses({"server_tool_use": usage.server_tool_use})
         if time is not None and call.answered is not None:
             call.end = time if call.end is None else max(call.end, time)
         reason = message.diagnostics.cache_miss_reason if message.diagnostics else None

@@ -19,14 +19,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import is_tokens
 from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import (
@@ -48,6 +47,7 @@ from cachecost.conversations.readers.common.session_calls import (
     number_calls,
     project_and_bills,
     text_body,
+    whole_tokens,
 )
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
@@ -190,32 +190,27 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    stated, output = _count(info.tokens_in, "tokensIn"), info.tokens_out
-    read, write = _count(info.cache_reads, "cacheReads"), _count(info.cache_writes, "cacheWrites")
+    stated, output = whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
+    read, write = whole_tokens(info.cache_reads, "cacheReads"), whole_tokens(info.cache_writes, "cacheWrites")
     includes = provider in INCLUSIVE
     if is_roo:
         protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
         includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
     cached = read + write if includes and stated >= read + write else 0
-    return Usage(stated - cached, read, write, 0, _count(output, "tokensOut"))
+    return Usage(stated - cached, read, write, 0, whole_tokens(output, "tokensOut"))
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    stated, output = _count(metrics.input_tokens, "inputTokens"), _count(metrics.output_tokens, "outputTokens")
-    read = _count(metrics.cache_read_tokens, "cacheReadTokens")
-    write = _count(metrics.cache_write_tokens, "cacheWriteTokens")
+    stated, output = (
+        whole_tokens(metrics.input_tokens, "inputTokens"),
+        whole_tokens(metrics.output_tokens, "outputTokens"),
+    )
+    read = whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
+    write = whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
     if stated < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
     return Usage(stated - read - write, read, write, 0, output)
-
-
-def _count(number: Number, name: str) -> int:
-    found: Any = 0 if number is None else number
-    whole = int(found) if isinstance(found, float) and found.is_integer() else found
-    if not is_tokens(whole):
-        raise ValueError(f"{name}: expected a whole number of tokens; got {number!r}")
-    return whole
 
 
 Kind = TypeVar("Kind")
@@ -263,18 +258,9 @@ def count_blocks(raw: msgspec.Raw) -> int:
         return 1
 
 
-def task_items(file: Path) -> dict[str, TaskItem]:
-    """Cline's list of tasks, by their ids; empty where it is missing or damaged."""
-    try:
-        state = file.stat()
-    except OSError:
-        return {}
-    return _task_items(file, state.st_mtime_ns, state.st_size)
-
-
 @lru_cache(maxsize=4)
-def _task_items(file: Path, _changed: int, _size: int) -> dict[str, TaskItem]:
-    """The same for one state of the file: it is large, and every task has to look there."""
+def task_items(file: Path, _changed: int, _size: int) -> dict[str, TaskItem]:
+    """Cline's list of tasks in one state of the file, by their ids: it is large, and every task has to look there."""
     found = read_json(file, list[TaskItem], [])
     return {item.id: item for item in found or []}
 
@@ -431,9 +417,7 @@ class TaskCalls(StoredCalls):
                 self._events.add("compaction")
             self._deleted = deleted or self._deleted
             if message.say == STARTED:
-                call = self._call(message, number, next(following))
-                if call is not None:
-                    yield call
+                yield from filter(None, [self._call(message, number, next(following))])
             else:
                 self._chars += len(message.text or "")
                 if message.say in COMPACTIONS:
@@ -497,10 +481,15 @@ class TaskCalls(StoredCalls):
         return use.model_provider_id, use.model_id
 
     def _item(self) -> TaskItem:
-        item = read_json(self.path.with_name("history_item.json"), TaskItem, self.faults)
+        if item := read_json(self.path.with_name("history_item.json"), TaskItem, self.faults):
+            return item
         own = self.path.absolute().parent
         tasks = own.parent.parent / "state" / "taskHistory.json"
-        return item or task_items(tasks).get(own.name) or TaskItem()
+        try:
+            state = tasks.stat()
+        except OSError:
+            return TaskItem()
+        return task_items(tasks, state.st_mtime_ns, state.st_size).get(own.name) or TaskItem()
 
     def _folder(self, messages: list[UiMessage]) -> str:
         """The folder that the first request names."""
@@ -512,10 +501,8 @@ class TaskCalls(StoredCalls):
         return found[1].replace("\\\\", "\\") if found else ""
 
     def _add_content(self, found: list[SessionCall]) -> None:
-        """The messages that each call sent, where what was sent has as many answers as there are calls.
-
-        After a compaction it has fewer: then the calls have a bill alone.
-        """
+        """The messages that each call sent, where what was sent has as many answers as there are calls. After a
+        compaction it has fewer: then the calls have a bill alone."""
         file = self.path.with_name(SENT)
         sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
         answers = [number for number, message in enumerate(sent) if message.role == "assistant"]
@@ -580,9 +567,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 
 def session_files(path: Path) -> list[SessionFile]:
     """The calls of a task or session without content, for a bill. What is damaged is listed, the rest is counted.
-
-    Raises InputError where the file cannot be read at all.
-    """
+    Raises InputError where the file cannot be read at all."""
     stored = stored_calls_of(path, with_content=False)
     found = number_calls(stored.calls())
     client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")

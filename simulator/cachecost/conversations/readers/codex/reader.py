@@ -35,6 +35,7 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
+from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -42,9 +43,9 @@ from cachecost.conversations.readers.common.session_calls import (
     Session,
     SessionCall,
     SessionFormat,
+    SessionParser,
     last_of,
     piece_of,
-    read_lines,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -158,14 +159,9 @@ UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
 
 
-class Rollout:
-    """A file while it is read, line by line."""
-
-    def __init__(self, path: Path, keeps_content: bool = False) -> None:
-        self.session = Session()
-        self.instructions: msgspec.Raw | None = None
-        self._name = path.name
-        self._keeps = keeps_content
+class Rollout(SessionParser):
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self._meta = Meta()
         self._root = ""
         self._model = UNKNOWN_MODEL
@@ -198,7 +194,6 @@ class Rollout:
         """When the turn that is read began, where its lines have the time of a copy."""
 
     def read_line(self, number: int, raw: bytes) -> None:
-        """Read one line. Raises what decoding raises, and NotAMessage."""
         line = LINE.decode(raw)
         handler = HANDLERS.get(line.type)
         if handler is not None:
@@ -208,11 +203,11 @@ class Rollout:
         """The head of the file, or a copy of an ancestor's head."""
         meta = META.decode(line.payload)
         self._root = meta.forked_from_id or meta.id
-        if self._meta.id and not (meta.id and meta.id in self._name):
+        if self._meta.id and not (meta.id and meta.id in self._path.name):
             return
         if meta.forked_from_id:
             self._events.add("fork")
-        self._meta, self.instructions, self._head = meta, meta.base_instructions, time_of(line.timestamp)
+        self._meta, self._head = meta, time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
     def turn_context(self, line: Line, number: int) -> None:
@@ -332,8 +327,17 @@ class Rollout:
         self.session.copies, self.session.calls = self.session.calls, []
         self._notes = ReaderNotes()
 
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        session = super().read(faults, warn)
+        if self._keeps and not faults:
+            for note in session.notes:
+                warn(f"{self._path}: {note}")
+            value = json.loads(bytes(self._meta.base_instructions))
+            text = value.get("text") if isinstance(value, dict) else value
+            session.system = text if isinstance(text, str) else ""
+        return session
+
     def finish(self) -> Session:
-        """The session, after the last line."""
         ends = last_of(*(call.bill.end for call in self.session.calls))
         is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
         version = list(map(whole_number, (self._meta.cli_version or "").split(".")[:2]))
@@ -341,8 +345,7 @@ class Rollout:
         if self._meta.forked_from_id and has_records and is_all_copied and not self._has_records:
             self._drop_copies()
         self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
-        self.session.finish()
-        return self.session
+        return super().finish()
 
     def _add_call(self, line: Line, number: int, counts: Mapping[str, Any], known: str, most: int = 0) -> None:
         """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
@@ -395,11 +398,10 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
 
 
 def _agent(meta: Meta) -> str:
-    source = meta.source.get("subagent") if isinstance(meta.source, dict) else None
+    source = object_or_empty(meta.source).get("subagent")
     if source is None:
         return ""
-    spawned = source.get("thread_spawn") if isinstance(source, dict) else None
-    names = spawned if isinstance(spawned, dict) else {}
+    names = object_or_empty(object_or_empty(source).get("thread_spawn"))
     name = meta.agent_role or names.get("agent_role") or meta.agent_nickname or names.get("agent_nickname")
     if name:
         return str(name)
@@ -414,22 +416,8 @@ ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Codex; None if it is not."""
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    if {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first:
-        return 'its first line is a "session_meta"'
-    return None
-
-
-def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
-    rollout = Rollout(path, keeps_content)
-    faults += read_lines(path, rollout.read_line, warn)
-    session = rollout.finish()
-    if keeps_content and not faults:
-        for note in session.notes:
-            warn(f"{path}: {note}")
-        value = json.loads(bytes(rollout.instructions)) if rollout.instructions is not None else None
-        text = value.get("text") if isinstance(value, dict) else value
-        session.system = text if isinstance(text, str) else ""
-    return session
+    is_one = {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first
+    return 'its first line is a "session_meta"' if is_one else None
 
 
 def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
@@ -445,5 +433,5 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
     yield role, from_responses_output([bare])
 
 
-FORMAT = SessionFormat("codex", "Codex", _read, _to_blocks)
+FORMAT = SessionFormat("codex", "Codex", Rollout, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -11,9 +11,10 @@ call cannot be evaluated (`why_not_whole`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.request import MessageThread, Request, sent_breakpoints
 

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import Warn
-from cachecost.conversations.start_times import BufferLine, StartTimes, Times, lines_in_place
+from cachecost.conversations.start_times import StartTimes, Times, lines_in_place
 from cachecost.prompts.request import NotAMessage
 
 FIRST = re.compile(rb'\s*\{\s*"timestamp"\s*:\s*"([^"\\]*)"\s*[,}]')
 """A line that begins with its time, as most do: the rest of it is not looked at."""
-
 SOMETHING = re.compile(rb"\S")
 
 
@@ -34,45 +34,26 @@ class _TraceLine(msgspec.Struct):
     timestamp: float
 
 
-def _request_log_times(path: Path) -> Iterator[float]:
-    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
-    for line in _lines(path):
-        first = FIRST.match(line.buffer, line.start, line.stop)
-        yield starts.next(first[1].decode() if first else decoder.decode(_bytes(line)).timestamp)
-
-
-def _recording_times(path: Path) -> Iterator[float]:
-    starts, decoder = StartTimes(), msgspec.json.Decoder(_LineTimes)
-    for line in _lines(path):
-        timed = decoder.decode(_bytes(line))
-        if timed.call is not None:
-            yield starts.next(timed.timestamp, timed.start_s)
-
-
-def _trace_times(path: Path) -> Iterator[float]:
-    decoder = msgspec.json.Decoder(_TraceLine)
-    return (decoder.decode(_bytes(line)).timestamp for line in _lines(path))
-
-
-def _lines(path: Path) -> Iterator[BufferLine]:
-    return (line for line in lines_in_place(path) if SOMETHING.search(line.buffer, line.start, line.stop))
-
-
-def _bytes(line: BufferLine) -> memoryview:
-    return memoryview(line.buffer)[line.start : line.stop]
-
-
-def _until_unclear(times: Times, path: Path) -> Iterator[float]:
+def _start_times(name: str, path: Path) -> Iterator[float]:
+    """When the calls of a file of the format `name` start, until a line is not clear."""
+    starts = StartTimes()
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_TraceLine if name == "mooncake" else _LineTimes)
     try:
-        yield from times(path)
+        for line in lines_in_place(path):
+            first = FIRST.match(line.buffer, line.start, line.stop) if name == "request-log" else None
+            if first:
+                yield starts.next(first[1].decode())
+            elif SOMETHING.search(line.buffer, line.start, line.stop):
+                timed = decoder.decode(memoryview(line.buffer)[line.start : line.stop])
+                if isinstance(timed, _TraceLine):
+                    yield timed.timestamp
+                elif name == "request-log" or timed.call is not None:
+                    yield starts.next(timed.timestamp, timed.start_s if name == "calls" else None)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotAMessage):
         return
 
 
-TIMES: Mapping[str, Times] = {
-    name: partial(_until_unclear, times)
-    for name, times in (("request-log", _request_log_times), ("calls", _recording_times), ("mooncake", _trace_times))
-}
+TIMES: Mapping[str, Times] = {name: partial(_start_times, name) for name in ("request-log", "calls", "mooncake")}
 """When the calls of a file start, by the name of its format; those of all other formats are held in memory anyway."""
 
 

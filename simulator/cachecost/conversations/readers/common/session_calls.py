@@ -14,12 +14,12 @@ from functools import cache
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import MOST_ERRORS, OutOfLimits, json_value
+from cachecost.base.limits import MOST_ERRORS, OutOfLimits, is_tokens, json_value
 from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
@@ -33,10 +33,8 @@ CUT_OFF = "cut off"
 
 
 class Piece(NamedTuple):
-    """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept.
-
-    Content is JSON as it is stored, or blocks of the Messages API; of these the role is the kind.
-    """
+    """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
+    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind."""
 
     kind: str
     chars: int
@@ -81,10 +79,8 @@ class SessionCall:
 
 @dataclass(slots=True)
 class Session:
-    """What a parser found in a file: its calls, and the folder that the agent worked in.
-
-    `copies` are calls of another thread whose history the file begins with: they are billed with that.
-    """
+    """What a parser found in a file: its calls, and the folder that the agent worked in. `copies` are calls of another
+    thread whose history the file begins with: they are billed with that."""
 
     project: str = ""
     system: str = ""
@@ -228,6 +224,15 @@ ToBlocks = Callable[[str, Any], Iterable[RoleBlocks]]
 """The kind of a piece and its JSON -> blocks of the Messages API, each list with its role. Raises NotAMessage."""
 
 
+def whole_tokens(number: float | None, place: str) -> int:
+    """A count of tokens as it is stored, perhaps as a float; 0 where there is none. Raises ValueError."""
+    found: Any = 0 if number is None else number
+    whole = int(found) if isinstance(found, float) and found.is_integer() else found
+    if not is_tokens(whole):
+        raise ValueError(f"{place}: expected a whole number of tokens; got {number!r}")
+    return int(whole)
+
+
 def text_body(text: object) -> Body:
     """A block with the text of a foreign record."""
     return {"type": "text", "text": str(text or "")}
@@ -254,6 +259,7 @@ class SessionRequests:
     to_blocks: ToBlocks = blocks_of_role
     system: str = ""
     looks_ahead: bool = False
+    stamp: ClassVar = staticmethod(iso)
     _threads: dict[SessionCall | None, Thread] = field(default_factory=dict)
     """What the request after each call begins with."""
     _heads: dict[tuple[str, ...], Part] = field(default_factory=dict)
@@ -292,7 +298,7 @@ class SessionRequests:
         return Call(
             self._request(call, thread) if call.has_content else Request(bill.model, thread, params=self._params(call)),
             bill.start or 0.0,
-            timestamp=None if bill.start is None else self._stamp(bill.start),
+            timestamp=None if bill.start is None else self.stamp(bill.start),
             host=bill.host or None,
             first_token_s=call.first_token_s,
             billed=bill.usage if call.is_billed else None,
@@ -356,9 +362,6 @@ class SessionRequests:
             unknown = self._parts[name, shared, whole] = Part(blocks) if blocks else NOTHING
         return Part((*known, *unknown.blocks)) if known else unknown
 
-    def _stamp(self, time: float) -> str:
-        return iso(time)
-
     def _params(self, call: SessionCall) -> Mapping[str, Any]:
         return {"service_tier": call.bill.modes[0]} if call.bill.modes else {}
 
@@ -389,6 +392,7 @@ class StoreRequests(SessionRequests):
     marked: int = 1
     marks_first: bool = False
     joins: bool = True
+    stamp: ClassVar = staticmethod(iso_milliseconds)
 
     def _request(self, call: SessionCall, thread: Thread) -> Request:
         return super()._request(call, thread) if thread.length else Request(call.bill.model, thread)
@@ -397,9 +401,6 @@ class StoreRequests(SessionRequests):
         if self.joins:
             return super()._messages(pieces)
         return [self._message(role, blocks) for role, blocks in self._role_blocks(pieces) if blocks]
-
-    def _stamp(self, time: float) -> str:
-        return iso_milliseconds(time)
 
     def _chain(self, call: SessionCall) -> tuple[str, ...]:
         return call.bill.session, call.thread, call.prefix, call.bill.model
@@ -438,26 +439,43 @@ def on_last_block(node: Thread, ttl: TTL = "5m") -> Breakpoint | None:
     return None
 
 
+class SessionParser:
+    """A file with one session while it is read, line by line."""
+
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        self.session = Session()
+        self._path = path
+        self._keeps = keeps_content
+
+    def read_line(self, number: int, raw: bytes) -> None:
+        """Read one line. Raises what decoding raises, and NotAMessage."""
+        raise NotImplementedError
+
+    def finish(self) -> Session:
+        """The session, after the last line."""
+        self.session.finish()
+        return self.session
+
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
+        faults += read_lines(self._path, self.read_line, warn)
+        return self.finish()
+
+
 @dataclass(frozen=True, slots=True)
 class SessionFormat:
-    """A format whose files hold one session each: what its reader module offers.
-
-    `client` is as in `SessionFile`, `name` as people write it. `read` parses a file (path, errors, where notes go,
-    whether content is kept).
-    """
+    """A format whose files hold one session each. `client` is as in `SessionFile`, `name` as people write it."""
 
     client: str
     name: str
-    read: Callable[[Path, list[Fault], Warn, bool], Session]
+    parser: type[SessionParser]
     to_blocks: ToBlocks
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls in the order of their bills; copies of one call in other files share its `id`.
-
-        Raises InputError with every error, each with its line.
-        """
+        """The calls in the order of their bills; copies of one call in other files share its `id`. Raises InputError
+        with every error, each with its line."""
         faults: list[Fault] = []
-        session = self.read(path, faults, warn, True)
+        session = self.parser(path, True).read(faults, warn)
         if faults:
             raise InputError(faults)
         requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
@@ -466,7 +484,7 @@ class SessionFormat:
     def session_files(self, path: Path) -> list[SessionFile]:
         """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
         faults: list[Fault] = []
-        session = self.read(path, faults, quiet, False)
+        session = self.parser(path, False).read(faults, quiet)
         damaged = tuple((fault.line or 0, fault.message) for fault in faults)
         _, calls = project_and_bills(session.calls)
         return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]

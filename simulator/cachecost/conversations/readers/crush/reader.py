@@ -61,14 +61,6 @@ class CrushSession:
     messages: list[CrushMessage] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class CrushStore:
-    """What was read: the sessions with their messages in order of time, and the errors."""
-
-    sessions: dict[str, CrushSession] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
-
-
 def is_crush_database(path: Path) -> bool:
     """Whether a database has Crush's tables. Raises nothing."""
     if not table_names(path) >= TABLES:
@@ -80,14 +72,14 @@ def is_crush_database(path: Path) -> bool:
         return False
 
 
-def read_store(path: Path) -> CrushStore:
-    """The sessions of a database. Raises nothing: what cannot be read is among the errors."""
-    store = CrushStore()
+def read_store(path: Path) -> tuple[dict[str, CrushSession], list[Fault]]:
+    """The sessions of a database with their messages in order of time, and the errors. Raises nothing."""
+    sessions, faults = dict[str, CrushSession](), list[Fault]()
     try:
         with open_database(path) as database:
             query = "SELECT id, parent_session_id, created_at FROM sessions ORDER BY created_at, rowid"
             for session, parent, created in database.execute(query):
-                store.sessions[str(session)] = CrushSession(str(session), str(parent or ""), _seconds(created))
+                sessions[str(session)] = CrushSession(str(session), str(parent or ""), _seconds(created))
             known = _columns(database)
             more = [name if name in known else "NULL" for name in ("provider", "is_summary_message")]  # since 2025
             query = (
@@ -97,13 +89,13 @@ def read_store(path: Path) -> CrushStore:
             for message, session, role, data, model, created, provider, is_summary in database.execute(query):
                 parts = _parse_parts(data or b"[]")
                 if isinstance(parts, str):
-                    store.faults.append(Fault(str(path), f"message {message}: {parts}"))
-                elif session in store.sessions:
+                    faults.append(Fault(str(path), f"message {message}: {parts}"))
+                elif session in sessions:
                     facts = str(role), parts, str(model or ""), str(provider or ""), _seconds(created), bool(is_summary)
-                    store.sessions[session].messages.append(CrushMessage(str(message), *facts))
+                    sessions[session].messages.append(CrushMessage(str(message), *facts))
     except InputError as error:
-        store.faults += error.faults
-    return store
+        faults += error.faults
+    return sessions, faults
 
 
 def _columns(database: sqlite3.Connection) -> set[str]:
@@ -111,7 +103,6 @@ def _columns(database: sqlite3.Connection) -> set[str]:
 
 
 def _parse_parts(data: bytes) -> list[Mapping[str, Any]] | str:
-    """The parts of a message, or why they cannot be read."""
     found = limits.LINE.error() if len(data) > limits.LINE.value() else parse_json(data)
     if isinstance(found, ValueError):
         return reason(found)
@@ -134,12 +125,12 @@ def _seconds(at: object) -> float | None:
     return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))
 
 
-def calls_of(store: CrushStore) -> Iterator[SessionCall]:
+def calls_of(sessions: Mapping[str, CrushSession]) -> Iterator[SessionCall]:
     """The calls of all sessions, session by session."""
-    parents = {name: session.parent for name, session in store.sessions.items()}
+    parents = {name: session.parent for name, session in sessions.items()}
     for session, root, number in top_sessions(parents):
         agent = f"agent {number}" if number else ""
-        for call in _session_calls(store.sessions[session], is_agent=bool(agent)):
+        for call in _session_calls(sessions[session], is_agent=bool(agent)):
             call.bill.session, call.bill.agent, call.thread = root, agent, agent
             yield call
 
@@ -152,7 +143,15 @@ def _session_calls(session: CrushSession, *, is_agent: bool) -> Iterator[Session
         if message.role != "assistant":
             if message.role == "user" and not is_agent:
                 events.add("human")
-            results = [_result_body(data) for data in parts_of(message, "tool_result")]
+            results: list[Body] = [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": str(data.get("tool_call_id") or ""),
+                    "content": str(data.get("content") or ""),
+                    **({"is_error": True} if data.get("is_error") else {}),
+                }
+                for data in parts_of(message, "tool_result")
+            ]
             waiting.append(Piece("user", 0, results + texts))
             continue
         if message.is_summary:
@@ -178,7 +177,11 @@ def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str
         {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
         for data in parts_of(message, "reasoning")
     ]
-    tools = [_tool_body(data) for data in parts_of(message, "tool_call")]
+    tools: list[Body] = []
+    for data in parts_of(message, "tool_call"):  # the input is stored as a text of JSON
+        values = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
+        use = {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or "")}
+        tools.append({**use, "input": values if isinstance(values, Mapping) else {}})
     call = SessionCall(
         billed_call(0, model, Usage(), message.created, end, host=host or "", id=f"crush {message.id}"),
         before,
@@ -189,18 +192,6 @@ def _new_call(message: CrushMessage, before: SessionCall | None, events: set[str
     call.is_cut = "compaction" in events and not message.is_summary
     call.prefix = "summary" if message.is_summary else ""
     return call
-
-
-def _tool_body(data: Mapping[str, Any]) -> Body:
-    """A call of a tool; its input is stored as a text of JSON."""
-    parsed = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
-    values = parsed if isinstance(parsed, Mapping) else {}
-    return {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or ""), "input": values}
-
-
-def _result_body(data: Mapping[str, Any]) -> Body:
-    made = {"type": "tool_result", "tool_use_id": str(data.get("tool_call_id") or "")}
-    return {**made, "content": str(data.get("content") or ""), **({"is_error": True} if data.get("is_error") else {})}
 
 
 LACKS = (
@@ -231,17 +222,17 @@ def project_of(path: Path) -> str:
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of their times. Raises InputError with every error."""
-    store = read_store(path)
-    found = number_calls(calls_of(store))
+    sessions, faults = read_store(path)
+    found = number_calls(calls_of(sessions))
     for call in found:
         call.project = project_of(path)
-    yield from StoreRequests(path, "Crush", keep_content, store.faults, marked=2).calls(Session(calls=found))
+    yield from StoreRequests(path, "Crush", keep_content, faults, marked=2).calls(Session(calls=found))
 
 
 def session_files(path: Path) -> list[SessionFile]:
     """One for the database, without calls: its notes say how many of them have no usage. What is damaged is listed."""
-    store = read_store(path)
-    found = sum(1 for _ in calls_of(store))
+    sessions, faults = read_store(path)
+    found = sum(1 for _ in calls_of(sessions))
     note = f"{count_text(found, 'call')} without usage: Crush stores only the dollars of each session"
-    damaged = tuple((fault.line or 0, fault.message) for fault in store.faults)
+    damaged = tuple((fault.line or 0, fault.message) for fault in faults)
     return [SessionFile(str(path), "crush", project_of(path), [], damaged, (note,) if found else ())]

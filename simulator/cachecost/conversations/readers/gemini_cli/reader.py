@@ -25,9 +25,9 @@ from cachecost.conversations.readers.common.session_calls import (
     Session,
     SessionCall,
     SessionFormat,
+    SessionParser,
     last_of,
     piece_of,
-    read_lines,
     read_value,
     time_of,
 )
@@ -106,28 +106,23 @@ class Entry:
     pieces: tuple[Piece, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The messages that are left, by id; `event` is what happened to the others."""
-
-    left: tuple[str, ...]
-    event: str
-
-
-class GeminiSession:
-    """A file while it is read, record by record."""
-
-    def __init__(self, path: Path, keeps_content: bool = False) -> None:
-        self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+class GeminiSession(SessionParser):
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self._head = Record()
         self._entries: dict[str, Entry] = {}
-        self._timeline: list[Entry | Change] = []
+        self._timeline: list[Entry | tuple[tuple[str, ...], str]] = []
+        """Messages, and changes: the ids of the messages that are left, and what happened to the others."""
         self._live: dict[str, None] = {}
+        self._name, self._thread = "", ""
+        """Of the session and, where it is a sub-agent's, of that."""
+        self._sent: list[Entry] = []
+        """What a call that is made now would send."""
+        self._call_of: dict[str, SessionCall] = {}
+        self._events: set[str] = set()
+        self._is_cut = False
 
     def read_line(self, number: int, raw: bytes) -> None:
-        """Read one record. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.id:
             self._add_message(number, msgspec.Raw(raw))
@@ -138,13 +133,13 @@ class GeminiSession:
                 ids = [self._add_message(number, message) for message in record.update.messages]
                 if before[: len(ids)] != ids[: len(before)] or len(ids) < len(before):
                     event = "compaction" if set(ids) - known else "clear"
-                    self._timeline.append(Change(tuple(self._live), event))
+                    self._timeline.append((tuple(self._live), event))
             if record.update.session_id is not None:
-                self._timeline.append(Change(tuple(self._live), "resume"))
+                self._timeline.append((tuple(self._live), "resume"))
         elif record.rewind_to is not None:
             live = list(self._live)
             self._live = dict.fromkeys(live[: live.index(record.rewind_to)] if record.rewind_to in self._live else ())
-            self._timeline.append(Change(tuple(self._live), "fork" if self._live else "clear"))
+            self._timeline.append((tuple(self._live), "fork" if self._live else "clear"))
         elif record.session_id:
             self._head = record
             for message in record.messages or ():
@@ -171,8 +166,13 @@ class GeminiSession:
         self._live[message.id] = None
         return message.id
 
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        if first_line(self._path) != b"{":
+            return super().read(faults, warn)
+        faults += read_value(self._path, read_input(self._path), self.read_line)
+        return self.finish()
+
     def finish(self) -> Session:
-        """The session, after the last record."""
         head = self._head
         self.session.project = (head.directories or [head.project_hash or ""])[0]
         for folder in list(self._path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
@@ -182,79 +182,51 @@ class GeminiSession:
                 break
             except OSError:
                 continue
-        session, thread = head.session_id or "", ""
+        self._name = head.session_id or ""
         if head.kind == "subagent":
-            session, thread = self._path.parent.name, session
-        calls = _Calls(self._entries, session, thread)
+            self._name, self._thread = self._path.parent.name, self._name
         for one in self._timeline:
-            calls.add(one)
-        self.session.calls = calls.calls
-        self.session.finish()
-        return self.session
-
-
-class _Calls:
-    """Makes the calls of a timeline."""
-
-    def __init__(self, entries: dict[str, Entry], session: str, thread: str) -> None:
-        self.calls: list[SessionCall] = []
-        self._entries = entries
-        self._session, self._thread = session, thread
-        self._live: list[Entry] = []
-        self._call_of: dict[str, SessionCall] = {}
-        self._events: set[str] = set()
-        self._is_cut = False
-
-    def add(self, one: Entry | Change) -> None:
-        """Go on by a message or a change."""
-        if isinstance(one, Entry):
+            if not isinstance(one, Entry):
+                left, event = one
+                self._sent = [self._entries[name] for name in left if name in self._entries]
+                if event == "fork":
+                    self._events.discard("human")
+                else:
+                    self._events.add(event)
+                    self._is_cut = self._is_cut or event != "resume"
+                continue
             if one.usage is not None:
                 self._add_call(one, one.usage)
             elif one.is_human:
                 self._events.add("human")
-            self._live.append(one)
-            return
-        self._live = [self._entries[name] for name in one.left if name in self._entries]
-        if one.event == "fork":
-            self._events.discard("human")
-        else:
-            self._events.add(one.event)
-            self._is_cut = self._is_cut or one.event != "resume"
+            self._sent.append(one)
+        return super().finish()
 
     def _add_call(self, entry: Entry, usage: Usage) -> None:
-        at = next((at for at in range(len(self._live) - 1, -1, -1) if self._live[at].id in self._call_of), -1)
-        request = self._live if self._is_cut else self._live[at + 1 :]
+        calls, sent = self.session.calls, self._sent
+        at = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].id in self._call_of), -1)
+        request = sent if self._is_cut else sent[at + 1 :]
         start = entry.time
-        if self._live:  # when the message or the tool result before it was recorded
-            known = last_of(self._live[-1].time, self._live[-1].done)
+        if sent:  # when the message or the tool result before it was recorded
+            known = last_of(sent[-1].time, sent[-1].done)
             start = start if known is None else known if start is None else min(known, start)
-        bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._session, id=entry.id)
-        bill.number, bill.agent = len(self.calls) + 1, "subagent" if self._thread else ""
+        bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._name, id=entry.id)
+        bill.number, bill.agent = len(calls) + 1, "subagent" if self._thread else ""
         bill.host, bill.has_thinking = "" if maker_of(entry.model) else MODEL, entry.has_thinking
         call = SessionCall(bill, None, self._events, thread=self._thread, answer=entry.pieces, is_cut=self._is_cut)
         if self._is_cut:
-            call.before = self.calls[-1] if self.calls else None
+            call.before = calls[-1] if calls else None
         elif at >= 0:
-            call.before = self._call_of[self._live[at].id]
-        answered = [] if self._is_cut or at < 0 else [piece for piece in self._live[at].pieces if piece.kind == "tools"]
+            call.before = self._call_of[sent[at].id]
+        answered = [] if self._is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
         call.request = [
             *[Piece("results", piece.chars, piece.data) for piece in results],
             *(piece for one in request for piece in one.pieces),
         ]
         self._call_of[entry.id] = call
-        self.calls.append(call)
+        calls.append(call)
         self._events, self._is_cut = set(), False
-
-
-def read_session(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
-    """The session. Each damaged record is a fault. Raises InputError if the file cannot be opened."""
-    parsed = GeminiSession(path, keeps_content)
-    if first_line(path) == b"{":
-        faults += read_value(path, read_input(path), parsed.read_line)
-    else:
-        faults += read_lines(path, parsed.read_line, warn)
-    return parsed.finish()
 
 
 LACKS = (
@@ -265,9 +237,8 @@ LACKS = (
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a session of Gemini CLI; None if it is not."""
-    if {"sessionId", "projectHash"} <= set(top_keys(head)):
-        return 'its first object has a "sessionId" and a "projectHash"'
-    return None
+    is_one = {"sessionId", "projectHash"} <= set(top_keys(head))
+    return 'its first object has a "sessionId" and a "projectHash"' if is_one else None
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -295,5 +266,5 @@ def _content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("gemini-cli", "Gemini CLI", read_session, _to_blocks)
+FORMAT = SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -3,7 +3,11 @@
 What is read: requests to the Messages API on any host (Anthropic, InvokeModel on Bedrock, rawPredict on Google
 Cloud, Foundry, OpenRouter, a gateway), to Bedrock's Converse, to OpenAI's Chat Completions and Responses, and to
 Gemini's generateContent; answers in one piece or streamed. Of the headers only those of `HEADERS` are looked at: no
-key, no cookie is ever kept.
+key, no cookie is ever kept. The API is known from a request's path, the host from its machine.
+
+Bodies are decoded to JSON: one value, or the events of a stream (RFC 9110 for content codings, WHATWG HTML for
+server-sent events, Amazon's pages on event stream encoding; November 2026). Recorders disagree whether they keep a body
+as it came or unpacked, and leave the header as it was: bytes that are plainly text are taken as unpacked.
 
 An exchange has neither an organization nor a workspace, nor the time when a cache entry was written:
 `first_token_s` is when the first byte came. Of betas, interleaved thinking alone changes a prompt.
@@ -12,47 +16,266 @@ An exchange has neither an organization nor a workspace, nor the time when a cac
 from __future__ import annotations
 
 import json
+import re
+import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import json_value
+from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import GZIP, Warn
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, iteration_of
+from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, Events, iteration_of
 from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.http.bodies import (
-    NO_CALL,
-    UNREAD,
-    Misplaced,
-    Route,
-    answer,
-    decode_content,
-    json_object,
-    parse_array,
-    route_of,
-    route_of_answer,
-)
 from cachecost.conversations.usage_shapes import usage_from, with_searches
-from cachecost.prompts.request import NotAMessage, show_found
-from cachecost.providers.hosts import parse_model_name
+from cachecost.prompts.exact_json import out_of_limits
+from cachecost.prompts.request import BareWord, NotAMessage, show_found
+from cachecost.providers.hosts import host_at, host_names, parse_model_name, serving_host
+
+DECODERS = {"br": ("brotli", "brotlicffi"), "zstd": ("compression.zstd", "backports.zstd", "pyzstd")}
+"""Optional modules with a `decompress` function."""
+SENT = (b"event:", b"data:", b"id:", b"retry:", b":")
+"""How server-sent events begin."""
+
+
+class Misplaced(NotAMessage):
+    """An error inside a body, with the place of the body."""
+
+    def __init__(self, place: str, error: NotAMessage) -> None:
+        Exception.__init__(self, f"{place}.{str(error).removeprefix('response.')}")
+        self.path = f"{place}.{error.path.removeprefix('response.')}"
+
+
+def decode_content(data: bytes, encoding: str, at: str) -> bytes:
+    """`data` without its content coding. Raises NotAMessage where it is damaged or cannot be decoded here."""
+    if data.lstrip().startswith((b"{", b"[", *SENT)):
+        try:
+            data.decode()
+            return data
+        except UnicodeDecodeError:
+            pass
+    codings = [one.strip().lower() for one in encoding.split(",")]
+    if data.startswith(GZIP) and not {"gzip", "x-gzip"} & set(codings):
+        codings.append("gzip")
+    for coding in reversed(codings):
+        if coding in ("gzip", "x-gzip", "deflate"):
+            data = _inflate(data, coding, at)
+        elif coding in DECODERS:
+            data = _decompress(data, coding, at)
+    return data
+
+
+def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
+    """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
+    try:
+        return b64decode("".join(str(value).split()), validate=True)
+    except ValueError:
+        half.fault(name, f"expected base64; got {show_found(value)}")
+        return b""
+
+
+def _inflate(data: bytes, coding: str, at: str) -> bytes:
+    """A truncated stream is decompressed as far as it goes. Some servers call raw deflate "deflate"."""
+    most = LINE.value()
+    for window in (47, -15):
+        try:
+            found = zlib.decompressobj(window).decompress(data, most + 1)
+        except zlib.error:
+            continue
+        if len(found) > most:
+            raise out_of_limits(at, LINE.error())
+        return found
+    raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes"))
+
+
+def _decompress(data: bytes, coding: str, at: str) -> bytes:
+    for name in DECODERS[coding]:
+        try:
+            decompress = import_module(name).decompress
+        except ImportError:
+            continue
+        try:
+            return bytes(decompress(data))
+        except Exception:
+            raise NotAMessage(at, f"a body in {coding}", BareWord("damaged bytes")) from None
+    expected = f"a body that can be decompressed ({coding} requires {DECODERS[coding][0]})"
+    raise NotAMessage(at, expected, BareWord("bytes"))
+
+
+def json_object(data: bytes, at: str) -> dict[str, Any]:
+    """The object in a body. Raises NotAMessage."""
+    value = _value(data, at)
+    if not isinstance(value, dict):
+        raise NotAMessage(at, "a JSON object", value)
+    return value
+
+
+def _value(data: bytes, at: str) -> Any:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotAMessage(at, "JSON", BareWord("bytes that are not UTF-8")) from None
+    try:
+        return json_value(text)
+    except OutOfLimits as error:
+        raise out_of_limits(at, error) from None
+    except ValueError:
+        raise NotAMessage(at, "JSON", text.strip() or BareWord("nothing")) from None
+
+
+def answer(data: bytes, content_type: str, at: str) -> dict[str, Any] | Events:
+    """What an answer is: an object, or the events of a stream. Raises NotAMessage."""
+    if "vnd.amazon.eventstream" in content_type or (len(data) >= 16 and _has_frame_at(data, 0)):
+        return list(_frame_events(data, at))
+    return list(_sent_events(data, at)) if data.lstrip().startswith(SENT) else json_object(data, at)
+
+
+def parse_array(data: bytes, at: str) -> Events:
+    """The objects of an array: how Gemini streams without server-sent events. Raises NotAMessage."""
+    value = _value(data, at)
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise NotAMessage(at, "an array of JSON objects", value)
+    return value
+
+
+def _sent_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
+    """Server-sent events that are JSON objects, each up to an empty line. An incomplete last one is dropped."""
+    sent: list[bytes] = []
+    lines: list[bytes] = []
+    for line in [*data.splitlines(), b""]:
+        if line.startswith(b"data:"):
+            lines.append(line[5:])
+        elif not line and lines:
+            sent.append(b"\n".join(lines))
+            lines = []
+    is_whole = data.endswith((b"\n\n", b"\r\n\r\n"))
+    for number, one in enumerate(sent, 1):
+        if not one.strip().startswith(b"{"):
+            continue
+        try:
+            yield json_object(one, at)
+        except NotAMessage:
+            if is_whole or number < len(sent):
+                raise
+
+
+def _has_frame_at(data: bytes, start: int) -> bool:
+    """Whether a frame of one of Amazon's event streams begins here, by the checksum of its lengths."""
+    return zlib.crc32(data[start : start + 8]) == int.from_bytes(data[start + 8 : start + 12], "big")
+
+
+def _frame_events(data: bytes, at: str) -> Iterator[dict[str, Any]]:
+    """The payloads of the frames; InvokeModel packs the model's own event into each. The last may be cut off."""
+    start = 0
+    while start + 16 <= len(data):
+        whole, headers = (int.from_bytes(data[place : place + 4], "big") for place in (start, start + 4))
+        frame, is_known = data[start : start + whole], _has_frame_at(data, start)
+        if is_known and start + whole > len(data):
+            return
+        if not is_known or whole < headers + 16 or zlib.crc32(frame[:-4]) != int.from_bytes(frame[-4:], "big"):
+            raise NotAMessage(at, "an event stream", BareWord(f"a damaged frame at byte {start}"))
+        payload = json_object(frame[12 + headers : -4], at) if whole > headers + 16 else {}
+        packed = payload.get("bytes")
+        if isinstance(packed, str):
+            try:
+                payload = json_object(b64decode(packed, validate=True), at)
+            except ValueError:
+                raise NotAMessage(at, "base64 in a frame", packed) from None
+        yield payload
+        start += whole
+
+
+NO_CALL = "not a model call"
+UNREAD = "unsupported model API"
+
+URL = re.compile(r"(?:[a-z][a-z0-9+.-]*://(?P<name>[^/?#]*))?(?P<path>[^?#]*)", re.IGNORECASE)
+"""A scrubbed address is not a valid URL (`https://[KEY]/…`), so this is not stricter."""
+LEFT_OUT = {
+    "token counting": re.compile(r".*/(count[_-]tokens|input_tokens)|.*/count-tokens(@\w+)?:rawPredict|.*:countTokens"),
+    "batch API": re.compile(r".*/(messages/batches|v1/batches|model-invocation-job)(/.*)?|.*:batchGenerateContent"),
+    UNREAD: re.compile(
+        r".*/publishers/(?!anthropic/).*:(rawPredict|streamRawPredict)"
+        r"|.*/v1/(complete|completions|interactions)|.*/api/(chat|generate)|.*/v2/chat|.*/responses/compact"
+    ),
+}
+CLOUD = r"(?P<model>(?:locations/[^/]+/)?publishers/anthropic/models/[^/:]+):(?:rawPredict|streamRawPredict)"
+CALLS: tuple[tuple[Api, str | None, re.Pattern[str]], ...] = (
+    ("messages", None, re.compile(r".*/v1/messages")),
+    ("messages", "bedrock", re.compile(r".*/model/(?P<model>.+)/invoke(?:-with-response-stream)?")),
+    ("messages", "google-cloud", re.compile(rf".*?{CLOUD}")),
+    ("converse", "bedrock", re.compile(r".*/model/(?P<model>.+)/converse(?:-stream)?")),
+    ("chat", None, re.compile(r"(?:.*/deployments/(?P<model>[^/]+)|.*)/chat/completions")),
+    ("responses", None, re.compile(r".*/responses")),
+    ("gemini", None, re.compile(r".*/(?P<model>[^/:]+):(?:generateContent|streamGenerateContent)")),
+)
+"""(API, host if the path shows it, path) of model calls."""
+
+
+ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
+    ("messages", re.compile(rb'event: message_start|"type": ?"message"')),
+    ("chat", re.compile(rb'"object": ?"chat\.completion')),
+    ("responses", re.compile(rb'"object": ?"response"')),
+)
+"""(API, what the beginning of its answers has)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a model call went. `model` is "" if it is not in the URL.
+
+    `host` is the one that the path or a known machine shows, None where neither does; `machine` is the name in the URL.
+    """
+
+    api: Api
+    host: str | None
+    model: str = ""
+    machine: str = ""
+
+    def host_for(self, model: str, prefix: str | None = None) -> str | None:
+        """The host of a call of `model`, whose name may have a host's `prefix`; an unknown machine has its own name."""
+        if self.host is not None:
+            return serving_host(self.host, model) or self.machine
+        return prefix or host_at(self.machine, model)
+
+
+def route_of(method: str, url: str) -> Route | str:
+    """The route of a model call; for any other request, why it is skipped."""
+    found = URL.match(url)
+    path = found["path"].rstrip("/") if found else ""
+    if found is None or method.upper() != "POST":
+        return NO_CALL
+    for kind, pattern in LEFT_OUT.items():
+        if pattern.fullmatch(path):
+            return kind
+    for api, host, pattern in CALLS:
+        if match := pattern.fullmatch(path):
+            machine = found["name"] or ""
+            at = host_at(machine)
+            return Route(
+                api, at if at in host_names() else host, unquote(match.groupdict().get("model") or ""), machine
+            )
+    return NO_CALL
+
+
+def route_of_answer(url: str, answer: bytes) -> Route | None:
+    """The route of a model call whose address a recorder has removed, by the answer. Its host is unknown."""
+    if "/" in url:
+        return None
+    return next((Route(api, None) for api, pattern in ANSWERS if pattern.search(answer, 0, 4096)), None)
+
 
 T = TypeVar("T")
-USAGES = ("usage", "usageMetadata", "usage_metadata")
-IDS = ("id", "responseId")
-MODELS = ("model", "modelVersion")
-INTERLEAVED = "interleaved-thinking"
-NO_ANSWER = "no answer"
-REDIRECTED = "redirected"
-REFUSED = "refused by the API, and not a valid request"
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
@@ -98,16 +321,17 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
     if isinstance(route, str):
         return route
     if exchange.status is None or 300 <= exchange.status < 400:
-        return NO_ANSWER if exchange.status is None else REDIRECTED
+        return "no answer" if exchange.status is None else "redirected"
     sent = _body(exchange, route)
     if isinstance(sent, str):
         return sent
     found = {} if exchange.status >= 400 else _answer(exchange, route)
     answer_id, created = found.get("answer_id", ""), found.pop("created", None)
-    own, answered_by = "" if route.is_opaque else route.model, found.pop("model", "")
+    is_profile = route.host == "bedrock" and ":application-inference-profile/" in route.model  # names no model
+    own, answered_by = "" if is_profile else route.model, found.pop("model", "")
     named = str(sent.get("model") or "") or own or answered_by or route.model
     betas = [one.strip() for one in exchange.request_headers.get(BETAS, "").split(",")]
-    betas = [one for one in betas if one.startswith(INTERLEAVED)] if route.api == "messages" else []
+    betas = [one for one in betas if one.startswith("interleaved-thinking")] if route.api == "messages" else []
     seen_on = None
     with suppress(KeyError, ValueError, OverflowError):
         seen_on = day_of(seconds(exchange.response_headers[RESET]))
@@ -132,7 +356,6 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
 
 
 def _body(exchange: HttpExchange, route: Route) -> dict[str, Any] | str:
-    """The body as it was sent, or why the request is skipped."""
     at, headers = exchange.request_at, exchange.request_headers
     data = decode_content(exchange.request, headers.get("content-encoding", ""), at)
     try:
@@ -167,7 +390,7 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             return {"status": code if isinstance(code, int) and 400 <= code <= 599 else known}
         usage, id_, model = (
             next((whole[name] for name in names if whole.get(name) is not None), None)
-            for names in (USAGES, IDS, MODELS)
+            for names in (("usage", "usageMetadata", "usage_metadata"), ("id", "responseId"), ("model", "modelVersion"))
         )
         content, created = api.answer(whole), whole.get("created") or whole.get("created_at")
         billed = None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole)
@@ -218,9 +441,6 @@ def is_status(value: Any, *others: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and (100 <= value <= 599 or value in others)
 
 
-ParseEntry = Callable[[JsonObject, JsonObject, JsonObject], HttpExchange]
-
-
 class ExchangeLog:
     """Makes calls of the exchanges of one file. `faults` also has the errors of the file itself."""
 
@@ -230,6 +450,7 @@ class ExchangeLog:
         self.notes = ReaderNotes()
         self._builder = CallBuilder(keep_content)
         self._calls: list[Call] = []
+        self._faults_before = 0
 
     def entries(
         self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
@@ -248,34 +469,29 @@ class ExchangeLog:
                 message = f"{place}[{number}]: expected an object; got {show_found(item)}"
                 self.faults.append(Fault(str(self.path), message))
 
-    def add_entry(
-        self,
-        entry: JsonObject,
-        parse: ParseEntry,
-        halves: tuple[str, str] = ("request", "response"),
-        answers: bool = True,
-    ) -> None:
-        """Add the exchange that `parse` makes of an entry, its request and its response, if none has an error.
-
-        `halves` are the names of the two; "" is the entry itself. With `answers` each entry must have a response.
-        """
-        before = len(entry.faults)
-        request, response = (
-            entry.within(entry.mapping(name, required), name) if name else entry
-            for name, required in zip(halves, (True, answers), strict=True)
-        )
-        if len(entry.faults) > before:
-            return
-        exchange = parse(entry, request, response)
-        if len(entry.faults) == before:
-            self.add(exchange)
+    def halves(
+        self, entries: Iterable[JsonObject], names: tuple[str, str] = ("request", "response"), answers: bool = True
+    ) -> Iterator[tuple[JsonObject, JsonObject, JsonObject]]:
+        """Each entry without an error so far, with its request and its response, whose `names` are "" for the entry
+        itself. With `answers` each must have a response."""
+        for entry in entries:
+            self._faults_before = len(self.faults)
+            request, response = (
+                entry.within(entry.mapping(name, required), name) if name else entry
+                for name, required in zip(names, (True, answers), strict=True)
+            )
+            if len(self.faults) == self._faults_before:
+                yield entry, request, response
 
     def add(self, exchange: HttpExchange) -> None:
+        """Add an exchange, unless its entry had an error since `halves` gave it."""
+        if len(self.faults) > self._faults_before:
+            return
         try:
             found = read(exchange, self._builder.build)
         except NotAMessage as error:
             if (exchange.status or 0) >= 400:
-                self.notes.skip("entry", REFUSED)
+                self.notes.skip("entry", "refused by the API, and not a valid request")
             else:
                 self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
             return

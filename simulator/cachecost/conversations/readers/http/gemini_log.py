@@ -21,14 +21,6 @@ from cachecost.conversations.readers.call_builder import first_keys, objects, re
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
 
-EXPECTED = "a log of generateContent"
-MODEL_EXPECTED = 'expected a model id (in "model", the request, "url" or the answer\'s "modelVersion"); got nothing'
-URLS = {
-    "gemini": "https://generativelanguage.googleapis.com/v1beta/models/{}:generateContent",
-    "vertex": "https://aiplatform.googleapis.com/v1/publishers/google/models/{}:generateContent",
-}
-"""Where a call goes whose row has no URL, by its host."""
-
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is such a log; None if it is not."""
@@ -39,10 +31,8 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error."""
     log = ExchangeLog(path, keep_content)
-    for row in objects(path, log.faults, warn, EXPECTED):
-        before, exchange = len(log.faults), _exchange(row)
-        if len(log.faults) == before:
-            log.add(exchange)
+    for row, _, _ in log.halves(objects(path, log.faults, warn, "a log of generateContent"), ("", "")):
+        log.add(_exchange(row))
     yield from log.end(warn, by_time=False)
 
 
@@ -61,9 +51,15 @@ def _exchange(row: JsonObject) -> HttpExchange:
         names = [row.data.get("model"), requested, object_or_empty(last).get("modelVersion")]
         names = [name for name in names if isinstance(name, str) and name]
         if not names:
-            row.fault("model", MODEL_EXPECTED)
-        pattern = URLS["vertex" if row.text("host", "") == "vertex" else "gemini"]
-        url = pattern.format("".join(names[:1]).rpartition("/")[2])
+            places = 'in "model", the request, "url" or the answer\'s "modelVersion"'
+            row.fault("model", f"expected a model id ({places}); got nothing")
+        is_vertex = row.text("host", "") == "vertex"
+        host = (
+            "aiplatform.googleapis.com/v1/publishers/google"
+            if is_vertex
+            else "generativelanguage.googleapis.com/v1beta"
+        )
+        url = f"https://{host}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
     session = row.text("session", "")
     return HttpExchange(
         url=url,

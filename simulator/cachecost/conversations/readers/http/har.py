@@ -20,23 +20,21 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
-from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
     ExchangeLog,
     HttpExchange,
+    decode_base64,
     encode_body,
     headers_of,
     is_status,
 )
 from cachecost.prompts.request import show_found
 
-ARCHIVE = re.compile(rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:')
-BEFORE_FIRST_BYTE = ("blocked", "dns", "connect", "send", "wait")
-
 
 def sniff(head: bytes) -> str | None:
     """Why the first bytes of a file look like an archive; None if they do not."""
-    found = ARCHIVE.match(head.removeprefix(b"\xef\xbb\xbf"))
+    begins = rb'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:'
+    found = re.match(begins, head.removeprefix(b"\xef\xbb\xbf"))
     return 'it begins with the "log" of a HAR archive' if found else None
 
 
@@ -49,32 +47,29 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     whole = JsonObject(value, log.faults, str(path))
     archive = whole.within(whole.mapping("log"), "log")
     archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
-    for entry in archive.objects("entries"):
-        log.add_entry(entry, _exchange)
+    for entry, request, response in log.halves(archive.objects("entries")):
+        posted, content = (
+            half.within(half.mapping(name, required=False), name)
+            for half, name in ((request, "postData"), (response, "content"))
+        )
+        status: int = response.get("status", "an HTTP status", lambda value: is_status(value, 0, -1), 0)
+        timings = entry.mapping("timings", required=False)
+        spent = [timings.get(name) for name in ("blocked", "dns", "connect", "send", "wait")]
+        exchange = HttpExchange(
+            url=request.text("url"),
+            method=request.text("method"),
+            request_headers=_headers(request),
+            request=_bytes(posted),
+            status=status if status > 0 else None,
+            response_headers=_headers(response),
+            response=_bytes(content),
+            started=iso(entry.time("startedDateTime")),
+            first_token_s=sum(float(one) for one in spent if isinstance(one, (int, float)) and one > 0) / 1000,
+            request_at=f"{posted.place}text",
+            response_at=f"{content.place}text",
+        )
+        log.add(exchange)
     yield from log.end(warn, by_time=True)
-
-
-def _exchange(entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    posted, content = (
-        half.within(half.mapping(name, required=False), name)
-        for half, name in ((request, "postData"), (response, "content"))
-    )
-    status: int = response.get("status", "an HTTP status", lambda value: is_status(value, 0, -1), 0)
-    timings = entry.mapping("timings", required=False)
-    spent = [timings.get(name) for name in BEFORE_FIRST_BYTE]
-    return HttpExchange(
-        url=request.text("url"),
-        method=request.text("method"),
-        request_headers=_headers(request),
-        request=_bytes(posted),
-        status=status if status > 0 else None,
-        response_headers=_headers(response),
-        response=_bytes(content),
-        started=iso(entry.time("startedDateTime")),
-        first_token_s=sum(float(one) for one in spent if isinstance(one, (int, float)) and one > 0) / 1000,
-        request_at=f"{posted.place}text",
-        response_at=f"{content.place}text",
-    )
 
 
 def _headers(half: JsonObject) -> dict[str, str]:

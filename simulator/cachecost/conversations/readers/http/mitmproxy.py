@@ -24,8 +24,7 @@ from cachecost.base.times import iso
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet
 from cachecost.conversations.json_object import JsonObject, are_pairs
-from cachecost.conversations.readers.http.bodies import NO_CALL
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, headers_of
+from cachecost.conversations.readers.http.exchange import NO_CALL, ExchangeLog, HttpExchange, headers_of
 from cachecost.prompts.request import show_found
 
 FLOW = re.compile(
@@ -44,39 +43,42 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     """The calls in the order they started. Raises InputError with every error, each with its flow."""
     log = ExchangeLog(path, keep_content)
     with open_input(path) as stream:
-        try:
-            for number, flow in enumerate(values(stream)):
-                if not isinstance(flow, dict):
-                    log.faults.append(Fault(str(path), f"flows[{number}]: expected an object; got {show_found(flow)}"))
-                elif _text(flow.get("type", "http")) != "http":
-                    log.notes.skip("entry", NO_CALL)
-                else:
-                    entry = JsonObject(flow, log.faults, str(path), None, f"flows[{number}].")
-                    log.add_entry(entry, _exchange, answers=False)
-        except TruncatedNetstring:
-            warn(f"{path}: skipped the last flow: incomplete (still being written?)")
-        except DamagedNetstring as error:
-            log.faults.append(Fault(str(path), f"damaged flows: {error}; the rest of the file cannot be read"))
+        for _, request, response in log.halves(_flows(log, stream, warn), answers=False):
+            headers = list(_pairs(request))
+            start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
+            name = next((value for key, value in headers if key.lower() == "host"), "")
+            name = name or _word(request, "authority", "") or _word(request, "host", "")
+            exchange = HttpExchange(
+                url=f"{_word(request, 'scheme', 'https')}://{name}{_word(request, 'path', '')}",
+                method=_word(request, "method"),
+                request_headers=headers_of(headers),
+                request=_bytes(request),
+                status=response.whole("status_code", None, bool(response.data)),
+                response_headers=headers_of(_pairs(response)),
+                response=_bytes(response),
+                started=None if start is None else iso(start),
+                first_token_s=0.0 if start is None or first is None else round(max(0.0, first - start), 6),
+                request_at=f"{request.place}content",
+                response_at=f"{response.place}content",
+            )
+            log.add(exchange)
     yield from log.end(warn, by_time=True)
 
 
-def _exchange(_: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    headers = list(_pairs(request))
-    start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
-    name = next((value for key, value in headers if key.lower() == "host"), "") or _word(request, "authority", "")
-    return HttpExchange(
-        url=f"{_word(request, 'scheme', 'https')}://{name or _word(request, 'host', '')}{_word(request, 'path', '')}",
-        method=_word(request, "method"),
-        request_headers=headers_of(headers),
-        request=_bytes(request),
-        status=response.whole("status_code", None, bool(response.data)),
-        response_headers=headers_of(_pairs(response)),
-        response=_bytes(response),
-        started=None if start is None else iso(start),
-        first_token_s=0.0 if start is None or first is None else round(max(0.0, first - start), 6),
-        request_at=f"{request.place}content",
-        response_at=f"{response.place}content",
-    )
+def _flows(log: ExchangeLog, stream: BinaryIO, warn: Warn) -> Iterator[JsonObject]:
+    file = str(log.path)
+    try:
+        for number, flow in enumerate(values(stream)):
+            if not isinstance(flow, dict):
+                log.faults.append(Fault(file, f"flows[{number}]: expected an object; got {show_found(flow)}"))
+            elif _text(flow.get("type", "http")) != "http":
+                log.notes.skip("entry", NO_CALL)
+            else:
+                yield JsonObject(flow, log.faults, file, None, f"flows[{number}].")
+    except TruncatedNetstring:
+        warn(f"{file}: skipped the last flow: incomplete (still being written?)")
+    except DamagedNetstring as error:
+        log.faults.append(Fault(file, f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
 def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
@@ -100,8 +102,6 @@ def _bytes(half: JsonObject) -> bytes:
 
 
 MOST_DIGITS = 12
-DEEPEST = 40
-PIECE = 1 << 20
 
 
 class DamagedNetstring(ValueError):
@@ -127,7 +127,7 @@ def values(stream: BinaryIO) -> Iterator[Any]:
             raise DamagedNetstring(at, "expected a length")
         length, most, pieces = int(digits), LINE.value(), []
         missing = min(length, most) + 1
-        while missing > 0 and (piece := stream.read(min(PIECE, missing))):  # memory only for bytes that exist
+        while missing > 0 and (piece := stream.read(min(1 << 20, missing))):  # memory only for bytes that exist
             pieces.append(piece)
             missing -= len(piece)
         data = b"".join(pieces)
@@ -148,11 +148,21 @@ class _Parser:
         self._offset = offset
 
     def value(self, start: int, end: int, kind: int, depth: int) -> Any:
-        if depth > DEEPEST:
+        if depth > 40:
             raise self._error(start, "nested too deeply")
         if kind not in b"]}":
             return self._scalar(self._data[start:end], kind, start)
-        items = list(self._items(start, end, depth + 1))
+        items, at = [], start
+        while at < end:
+            colon = self._data.find(b":", at, min(end, at + MOST_DIGITS + 1))
+            digits = self._data[at:colon] if colon > at else b""
+            if not digits.isdigit():
+                raise self._error(at, "expected a length")
+            first, last = colon + 1, colon + 1 + int(digits)
+            if last >= end:
+                raise self._error(at, "a length beyond the end of its value")
+            items.append(self.value(first, last, self._data[last], depth + 1))
+            at = last + 1
         if kind == ord("]"):
             return items
         keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]  # old files have bytes
@@ -171,18 +181,6 @@ class _Parser:
             return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
         except (ValueError, KeyError):
             raise self._error(start, "a value that does not match its type") from None
-
-    def _items(self, start: int, end: int, depth: int) -> Iterator[Any]:
-        while start < end:
-            colon = self._data.find(b":", start, min(end, start + MOST_DIGITS + 1))
-            digits = self._data[start:colon] if colon > start else b""
-            if not digits.isdigit():
-                raise self._error(start, "expected a length")
-            first, last = colon + 1, colon + 1 + int(digits)
-            if last >= end:
-                raise self._error(start, "a length beyond the end of its value")
-            yield self.value(first, last, self._data[last], depth)
-            start = last + 1
 
     def _error(self, start: int, what: str) -> DamagedNetstring:
         return DamagedNetstring(self._offset + start, what)

@@ -31,8 +31,14 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
 from cachecost.conversations.readers.call_builder import objects
-from cachecost.conversations.readers.http.bodies import decode_base64
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange, encode_body, headers_of, is_status
+from cachecost.conversations.readers.http.exchange import (
+    ExchangeLog,
+    HttpExchange,
+    decode_base64,
+    encode_body,
+    headers_of,
+    is_status,
+)
 from cachecost.conversations.readers.http.vcr import parse_moment
 from cachecost.prompts.request import show_found
 
@@ -41,8 +47,7 @@ ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
 
 
 def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """A body: {b64}, MockServer's {type, json | string | base64Bytes}, the data of an SDK's object or of the events of
-    a stream, JSON or a text."""
+    """{b64}, MockServer's {type, json | string | base64Bytes}, an SDK's object, events of a stream, JSON or a text."""
     body = half.data.get("body")
     if isinstance(body, list) and body and all(isinstance(one, Mapping) and "__data__" in one for one in body):
         return b"".join(b"data: " + encode_body(half, "body", one["__data__"]) + b"\n\n" for one in body), "body"
@@ -58,7 +63,6 @@ def _body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
 
 
 def _chunks_or_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """The pieces of a stream, which are next to request and response."""
     chunks = entry.objects("chunks")
     pieces = b"".join(decode_base64(one, "b64", one.text("b64", "")) for one in chunks)
     return (pieces, "body") if chunks else _body(entry, half)
@@ -88,17 +92,6 @@ def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
     if coded is not None:
         return decode_base64(half, "base64Body", coded), name
     return encode_body(half, name, half.data.get(name)), name
-
-
-def _coded_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    """Hoverfly's answer, in base64 with `encodedBody`."""
-    is_coded, body = half.flag("encodedBody"), half.text("body", "")
-    return decode_base64(half, "body", body) if is_coded else encode_body(half, "body", body), "body"
-
-
-def _body_parts(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
-    parts = half.get("BodyParts", "an array of texts", are_texts, [], required=False)
-    return b"".join(decode_base64(half, f"BodyParts[{n}]", one) for n, one in enumerate(parts)), "BodyParts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +152,6 @@ def _headers(half: JsonObject, names: tuple[str, ...]) -> dict[str, str]:
     return headers_of(value if isinstance(value, Mapping) else {})
 
 
-def _whole_url(request: JsonObject) -> JsonObject:
-    """nock's entry, whose URL is in two parts."""
-    url = request.text("scope") + request.text("path")
-    return JsonObject({**request.data, "url": url}, request.faults, request.file, request.line, request.place)
-
-
 def _first_matchers(request: JsonObject) -> JsonObject:
     """Hoverfly's request: the value of the first matcher of each field; "" where there is none."""
     found = {name: request.objects(name)[:1] for name in ("method", "scheme", "destination", "path", "body")}
@@ -186,7 +173,10 @@ FORMS = (
         name="nock",
         begins=rf'\s*\[\s*\{{\s*{FIELDS}"(?:scope|rawHeaders|reqheaders)"\s*:',
         halves=("", ""),
-        view=_whole_url,
+        view=lambda entry: JsonObject(  # the URL is in two parts
+            {**entry.data, "url": entry.text("scope") + entry.text("path")},
+            *(entry.faults, entry.file, entry.line, entry.place),
+        ),
         headers=("reqheaders",),
         answer_headers=("rawHeaders", "headers"),
         answered=_hex_pieces,
@@ -218,7 +208,10 @@ FORMS = (
         begins=r'\s*\{\s*"data"\s*:\s*\{\s*"pairs"\s*:\s*\[',
         entries=("data", "pairs"),
         view=_first_matchers,
-        answered=_coded_body,
+        answered=lambda _, half: (
+            (decode_base64 if half.flag("encodedBody") else encode_body)(half, "body", half.text("body", "")),
+            "body",
+        ),
     ),
     RecorderForm(
         name="httpreplay",
@@ -230,8 +223,14 @@ FORMS = (
         method="Method",
         headers=("Header",),
         answer_headers=("Header",),
-        sent=_body_parts,
-        answered=lambda entry, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
+        sent=lambda _, half: (
+            b"".join(
+                decode_base64(half, f"BodyParts[{number}]", part)
+                for number, part in enumerate(half.get("BodyParts", "an array of texts", are_texts, [], required=False))
+            ),
+            "BodyParts",
+        ),
+        answered=lambda _, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
         status="StatusCode",
     ),
     RecorderForm(
@@ -271,8 +270,8 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         is_entry = not form.entries and isinstance(value, dict)
         place = ".".join(form.entries) or ("" if isinstance(value, list) else "the file")
         entries = iter([JsonObject(value, log.faults, str(path))]) if is_entry else log.entries(value, place)
-    for entry in entries:
-        log.add_entry(entry, form.exchange, form.halves)
+    for entry, request, response in log.halves(entries, form.halves):
+        log.add(form.exchange(entry, request, response))
     yield from log.end(warn, by_time=False)
 
 

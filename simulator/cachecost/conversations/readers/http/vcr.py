@@ -17,39 +17,126 @@ that body. Other forms in JSON are in `recorders.py`. Calls are in the order of 
 Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers state: whole seconds, when the answer
 came rather than when the request was sent. Only go-vcr and php-vcr record the first byte. Cassettes are often scrubbed
 and edited by hand; keys of JSON may have been sorted. They have no sessions and no workspaces.
+
+YAML is loaded as YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is
+no float. Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in
+cassettes are what they hold. Any other tag is passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
-from cachecost.base.errors import Fault
-from cachecost.base.limits import whole_number
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, whole_number, within_limits
 from cachecost.base.times import iso, seconds
+from cachecost.base.yaml_text import compose
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
-from cachecost.conversations.readers.http import yaml_values
-from cachecost.conversations.readers.http.bodies import decode_base64
 from cachecost.conversations.readers.http.exchange import (
     ExchangeLog,
     HttpExchange,
+    decode_base64,
     encode_body,
     headers_of,
 )
 from cachecost.prompts.request import show_found
 
-LISTS = ("interactions", "http_interactions")
-HALVES = ("requests", "responses")
-JSON_BODIES = ("parsed_body", "body_json")
-"""What a body that is JSON is called, as JSON: by projects with vcrpy, by req_cassette."""
-BODIES = ("body", "content", "request_body")
-"""What a body is called; `content` once by vcrpy, `request_body` by ExVCR."""
+TAG = "tag:yaml.org,2002:"
+HELD_IN = {f"{TAG}python/object/new:_io.BytesIO": "state", f"{TAG}python/object/apply:builtins.iter": "args"}
+"""Where a body that was no plain value is kept: the first of these."""
+INT = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
+FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
+"""PyYAML writes no other numbers, and words that are others to YAML 1.2 without quotes."""
+TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
+
+
+def load_yaml(data: bytes, file: str) -> tuple[Any, dict[int, int]]:
+    """(the document, the line of each object in it by its `id()`). Raises InputError."""
+    from yaml import MarkedYAMLError, YAMLError
+
+    builder = _YamlValues(file)
+    try:
+        text = data.decode("utf-8-sig")
+        node = compose(text, (1, 1))
+        return (None if node is None else builder.build(node)), builder.lines
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError([Fault(file, "damaged YAML: not UTF-8", line)]) from None
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(str(error.problem or error.context).split())
+        raise InputError([Fault(file, f"damaged YAML: {problem}", mark.line + 1 if mark else None)]) from None
+    except YAMLError as error:
+        line = text.count("\n", 0, getattr(error, "position", 0)) + 1
+        raise InputError([Fault(file, "damaged YAML: a character that is not allowed", line)]) from None
+    except OutOfLimits as error:
+        raise InputError([Fault(file, str(error))]) from None
+
+
+class _YamlValues:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines: dict[int, int] = {}
+        self._values = 0
+        self._open: set[int] = set()
+
+    def build(self, node: Any) -> Any:
+        self._values += 1
+        if self._values > 20_000_000 or id(node) in self._open:  # aliases can make a small file expand to a huge one
+            raise self._fault(node, "recursive aliases, or too many")
+        if isinstance(node.value, str):
+            tag, text = str(node.tag), node.value
+            if tag not in (f"{TAG}binary", "!binary"):
+                return text if node.style else _plain(text, tag.removeprefix(TAG))
+            try:
+                return b64decode("".join(text.split()), validate=True)
+            except ValueError:
+                raise self._fault(node, "invalid base64") from None
+        if len(self._open) >= DEEPEST:
+            raise OutOfLimits(*TOO_DEEP)
+        self._open.add(id(node))
+        from yaml import MappingNode
+
+        value = self._object(node) if isinstance(node, MappingNode) else [self.build(item) for item in node.value]
+        self._open.discard(id(node))
+        return value
+
+    def _object(self, node: Any) -> Any:
+        value = {str(self.build(key)): self.build(item) for key, item in node.value}
+        if len(value) < len(node.value):
+            raise self._fault(node, "duplicate key")
+        name = HELD_IN.get(str(node.tag))
+        held = value.get(name) if name else None
+        if isinstance(held, list) and held:
+            pieces = held[0]
+            are_pieces = isinstance(pieces, list) and all(isinstance(one, (str, bytes)) for one in pieces)
+            return b"".join(one if isinstance(one, bytes) else one.encode() for one in pieces) if are_pieces else pieces
+        self.lines[id(value)] = node.start_mark.line + 1
+        return value
+
+    def _fault(self, node: Any, what: str) -> InputError:
+        return InputError([Fault(self.file, f"damaged YAML: {what}", node.start_mark.line + 1)])
+
+
+def _plain(text: str, tag: str) -> Any:
+    if tag == "null":
+        return None
+    if tag == "bool" and text.lower() in TRUE + FALSE:
+        return text.lower() in TRUE
+    if tag == "int" and INT.fullmatch(text):
+        with within_limits():
+            return int(text.replace("_", ""))
+    return float(text.replace("_", "")) if tag == "float" and FLOAT.fullmatch(text) else text
+
+
 JSON = re.compile(
     rb'\s*(\{(?:\s*"\w+"\s*:\s*(?:"[^"]*"|\d+|\{[^{}]*\})\s*,)*\s*"(http_)?interactions"\s*:\s*)?\[\s*\{'
     rb'(?:\s*"id"\s*:\s*\d+\s*,)?\s*"(request|response|recorded_at)"\s*:'
@@ -58,11 +145,8 @@ LIST = re.compile(rb'\s*\[\s*\{\s*"request"\s*:\s*\{\s*"(method|url|body)"')
 YAML = re.compile(rb"(?:[^\n{\[]*\n)*?(http_)?interactions:[ \t]*\r?\n[ \t]*- ")
 YAML_HALVES = re.compile(rb"requests:[ \t]*\r?\n[ \t]*- (body|headers|method|uri):")
 YAML_LIST = re.compile(rb"(?:---[^\n]*\n)?-[ \t]*\r?\n?[ \t]+request:[ \t]*\r?\n[ \t]+(method|url):")
-STATUSES = ("code", "status_code", "statusCode")
 HALF = re.compile(rb"^[ \t]*-?[ \t]*(request|response):[ \t]*\r?$", re.MULTILINE)
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)")
-"""A time as Go writes it: 1m2.5s."""
 
 
 def sniff(head: bytes) -> str | None:
@@ -79,27 +163,47 @@ def sniff(head: bytes) -> str | None:
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
     log = ExchangeLog(path, keep_content)
-    data, lines = read_input(path), dict[int, int]()
-    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parse_document(path, data)
-    else:
-        value, lines = yaml_values.load(data, str(path))
-    if isinstance(value, dict) and "requests" in value:
-        interactions: Iterable[JsonObject] = _pairs(log, value, lines)
-    else:
-        name = next((name for name in LISTS if isinstance(value, dict) and name in value), "")
-        interactions = log.entries(value[name] if name else value, name, lines, "interactions")
-    for interaction in interactions:
-        log.add_entry(interaction, _exchange)
+    for interaction, request, response in log.halves(_interactions(log)):
+        request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
+        url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
+        sent, status, answered = _body(request), _status(response), _body(response)
+        recorded = interaction.data.get("recorded_at")
+        started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+        if recorded is not None and started is None:
+            interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
+        exchange = HttpExchange(
+            url=url,
+            method=method,
+            request_headers=request_headers,
+            request=sent,
+            status=status,
+            response_headers=headers,
+            response=answered,
+            started=started,
+            first_token_s=_first_byte(response),
+            request_at=f"{request.place}body",
+            response_at=f"{response.place}body",
+            line=interaction.line or 0,
+        )
+        log.add(exchange)
     yield from log.end(warn, by_time=False)
 
 
-def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) -> Iterator[JsonObject]:
-    """The interactions of a file that keeps requests and responses apart, in two lists of the same length."""
-    file, halves = str(log.path), [value.get(name) for name in HALVES]
-    wrong = [(name, items) for name, items in zip(HALVES, halves, strict=True) if not isinstance(items, list)]
-    log.faults += (Fault(file, f"{name}: expected an array; got {show_found(items)}") for name, items in wrong)
-    requests, responses = halves
+def _interactions(log: ExchangeLog) -> Iterator[JsonObject]:
+    data, lines, file = read_input(log.path), dict[int, int](), str(log.path)
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
+        value = parse_document(log.path, data)
+    else:
+        value, lines = load_yaml(data, file)
+    if not isinstance(value, dict) or "requests" not in value:
+        names = ("interactions", "http_interactions")
+        name = next((name for name in names if isinstance(value, dict) and name in value), "")
+        yield from log.entries(value[name] if name else value, name, lines, "interactions")
+        return
+    requests, responses = value["requests"], value.get("responses")
+    for name, items in (("requests", requests), ("responses", responses)):
+        if not isinstance(items, list):
+            log.faults.append(Fault(file, f"{name}: expected an array; got {show_found(items)}"))
     if not isinstance(requests, list) or not isinstance(responses, list):
         return
     if len(requests) != len(responses):
@@ -111,39 +215,15 @@ def _pairs(log: ExchangeLog, value: dict[str, Any], lines: Mapping[int, int]) ->
         yield JsonObject(pair, log.faults, file, lines.get(id(request)), f"interactions[{number}].")
 
 
-def _exchange(interaction: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-    request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
-    url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
-    sent, status, answered = _body(request), _status(response), _body(response)
-    recorded = interaction.data.get("recorded_at")
-    started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
-    if recorded is not None and started is None:
-        interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
-    return HttpExchange(
-        url=url,
-        method=method,
-        request_headers=request_headers,
-        request=sent,
-        status=status,
-        response_headers=headers,
-        response=answered,
-        started=started,
-        first_token_s=_first_byte(response),
-        request_at=f"{request.place}body",
-        response_at=f"{response.place}body",
-        line=interaction.line or 0,
-    )
-
-
 def _body(half: JsonObject) -> bytes:
     kept = half.data
-    for name in JSON_BODIES:
+    for name in ("parsed_body", "body_json"):  # projects with vcrpy, req_cassette
         if kept.get(name) is not None:
             return encode_body(half, name, kept[name], is_json=True)
     segments = kept.get("bodySegments", kept.get("body_segments"))
     if isinstance(segments, list) and segments:
         return encode_body(half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True)
-    value = next((kept[name] for name in BODIES if kept.get(name) not in (None, "")), None)
+    value = next((kept[name] for name in ("body", "content", "request_body") if kept.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
@@ -162,7 +242,7 @@ def _status(response: JsonObject) -> int:
     """The HTTP status: `status: {code}`, or a field next to it; php-vcr and go-vcr once wrote "200 OK"."""
     status = response.data.get("status")
     code = status.get("code") if isinstance(status, Mapping) else None
-    for stated in (code, *(response.data.get(name) for name in STATUSES), status):
+    for stated in (code, *(response.data.get(name) for name in ("code", "status_code", "statusCode")), status):
         number = whole_number(str(stated).partition(" ")[0]) or 0
         if 100 <= number <= 599:
             return number
@@ -186,7 +266,8 @@ def _first_byte(response: JsonObject) -> float:
     """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):
-        return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(duration))
+        found = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|µs|ns)", duration)  # as Go writes it: 1m2.5s
+        return sum(float(number) * UNITS[unit] for number, unit in found)
     if isinstance(duration, int) and not isinstance(duration, bool):
         return max(0, duration) * UNITS["ns"]
     spent = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None

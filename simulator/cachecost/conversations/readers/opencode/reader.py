@@ -26,7 +26,7 @@ from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import is_tokens, json_value
+from cachecost.base.limits import json_value
 from cachecost.base.times import seconds_from_ms
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import SessionFile, Warn, billed_call, quiet
@@ -43,6 +43,7 @@ from cachecost.conversations.readers.common.session_calls import (
     project_and_bills,
     text_body,
     top_sessions,
+    whole_tokens,
 )
 from cachecost.conversations.readers.common.sqlite_files import is_database
 from cachecost.conversations.readers.opencode.store import (
@@ -118,12 +119,8 @@ def usage_of(tokens: StepTokens, model: str) -> Usage:
 
 def _count(number: Number, name: str) -> int:
     """A count of tokens. A negative one is of versions that subtracted cached tokens from an input without them: 0."""
-    if number is None or (isinstance(number, int) and not isinstance(number, bool) and number < 0):
-        return 0
-    whole = int(number) if isinstance(number, float) and number.is_integer() else number
-    if not is_tokens(whole):
-        raise ValueError(f"tokens.{name}: expected a whole number of tokens; got {number!r}")
-    return whole
+    is_negative = isinstance(number, int) and number < 0
+    return whole_tokens(0 if is_negative else number, f"tokens.{name}")
 
 
 def user_blocks(parts: Iterable[StoredPart]) -> list[Body]:
@@ -179,16 +176,6 @@ STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
 COMPACTION_REQUEST = [text_body("summary of the conversation so far")]
 """Stands for the words that opencode puts before a summary: they are not stored."""
-
-
-@dataclass(slots=True)
-class _Step:
-    """One call of an assistant message: its usage and its parts."""
-
-    tokens: StepTokens
-    parts: list[StoredPart]
-    is_first: bool
-    is_last: bool
 
 
 @dataclass(slots=True)
@@ -273,9 +260,10 @@ class SessionCalls:
         record, session = message.record, chain.session.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
             chain.events.add("error")
-        for number, step in enumerate(_steps(message)):
+        steps = _steps(message)
+        for number, (tokens, parts) in enumerate(steps):
             try:
-                usage = usage_of(step.tokens, record.model_id)
+                usage = usage_of(tokens, record.model_id)
             except ValueError as error:
                 self.damaged.append(f"message {message.id}: {error}")
                 continue
@@ -283,7 +271,7 @@ class SessionCalls:
                 self.notes.skip("message", "no usage (stopped, or still being written)")
                 continue
             chain.tokens += usage.total_input + usage.output_tokens
-            call = self._new_call(message, step, usage, chain)
+            call = self._new_call(message, parts, usage, chain, is_first=not number, is_last=tokens is steps[-1][0])
             call.project = record.path.cwd if record.path and record.path.cwd else session.directory
             times = f"{record.time.created} {record.time.completed}"
             counts = f"{usage.input_tokens}/{usage.read}/{usage.write}/{usage.output_tokens}"
@@ -295,20 +283,29 @@ class SessionCalls:
                 self.notes.skip("message", "copied from the session that this one was forked from")
                 self.families[session.id] = self.families.get(known.bill.session, known.bill.session)
                 chain.is_copied = True
-            self._continue(chain, known, message, step, is_copy=known is not call)
+            self._continue(chain, known, message, parts, is_copy=known is not call)
 
-    def _new_call(self, message: StoredMessage, step: _Step, usage: Usage, chain: _SessionChain) -> SessionCall:
+    def _new_call(
+        self,
+        message: StoredMessage,
+        parts: list[StoredPart],
+        usage: Usage,
+        chain: _SessionChain,
+        *,
+        is_first: bool,
+        is_last: bool,
+    ) -> SessionCall:
         record, before = message.record, chain.last
         model, host = parse_model_name(record.model_id, record.provider_id)
-        start = seconds_from_ms(record.time.created) if step.is_first else None
-        tools = [part.record.state.time.end for part in step.parts if part.record.state and part.record.state.time]
+        start = seconds_from_ms(record.time.created) if is_first else None
         end = seconds_from_ms(record.time.completed)
-        if not step.is_last:
+        if not is_last:
+            tools = [part.record.state.time.end for part in parts if part.record.state and part.record.state.time]
             end = max(filter(None, map(seconds_from_ms, tools)), default=None)
         bill = billed_call(0, model, usage, start or (before.bill.end if before else None), end, session=chain.root)
         bill.agent, bill.version, bill.host = chain.agent, chain.session.record.version, host or ""
         bill.blocks, bill.new_chars = chain.blocks, chain.chars
-        bill.has_thinking = any(part.record.type == "reasoning" for part in step.parts)
+        bill.has_thinking = any(part.record.type == "reasoning" for part in parts)
         call = SessionCall(bill, before, set(chain.events), thread=chain.agent, is_cut=chain.is_cut)
         call.prefix = "summary" if record.is_summary else ""
         happened = {"compaction": record.is_summary, "fork": chain.is_copied}
@@ -319,13 +316,12 @@ class SessionCalls:
         call.events |= {event for event, holds in happened.items() if holds}
         if self.with_content:
             call.request = [*chain.waiting]
-            call.answer = [Piece("assistant", 0, self._content(message, answer_blocks, step.parts))]
+            call.answer = [Piece("assistant", 0, self._content(message, answer_blocks, parts))]
         return call
 
     def _continue(
-        self, chain: _SessionChain, call: SessionCall, message: StoredMessage, step: _Step, *, is_copy: bool
+        self, chain: _SessionChain, call: SessionCall, message: StoredMessage, parts: list[StoredPart], *, is_copy: bool
     ) -> None:
-        """What the session has after this call."""
         if message.record.is_summary:  # the next request begins with it; the call before it is still the last one
             chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
             chain.last, chain.blocks = chain.last or call, 1
@@ -334,8 +330,8 @@ class SessionCalls:
                 chain.add("user", COMPACTION_REQUEST)
                 chain.waiting += call.answer
             return
-        tools = [part for part in step.parts if part.record.type == "tool"]
-        answered = [part for part in step.parts if part.record.type in BLOCKS]
+        tools = [part for part in parts if part.record.type == "tool"]
+        answered = [part for part in parts if part.record.type in BLOCKS]
         chain.last, chain.events, chain.waiting, chain.is_cut = call, set(), [], False
         chain.is_copied, chain.mode = is_copy, message.record.agent or message.record.mode or ""
         chain.blocks, chain.chars = len(answered) + len(tools), sum(part.size for part in answered)
@@ -355,18 +351,16 @@ class SessionCalls:
             return []
 
 
-def _steps(message: StoredMessage) -> Iterator[_Step]:
-    """The calls of a message: one, unless it has several ends of steps."""
-    ends = [part for part in message.parts if part.record.type == STEP_END and part.record.tokens]
-    if len(ends) < 2:
-        yield _Step(message.record.tokens or StepTokens(), message.parts, is_first=True, is_last=True)
-        return
+def _steps(message: StoredMessage) -> list[tuple[StepTokens, list[StoredPart]]]:
+    """The usage and the parts of each call of a message: one, unless it has several ends of steps."""
+    found: list[tuple[StepTokens, list[StoredPart]]] = []
     parts: list[StoredPart] = []
     for part in message.parts:
         parts.append(part)
         if part.record.type == STEP_END and part.record.tokens:
-            yield _Step(part.record.tokens, parts, is_first=part is ends[0], is_last=part is ends[-1])
+            found.append((part.record.tokens, parts))
             parts = []
+    return found if len(found) > 1 else [(message.record.tokens or StepTokens(), message.parts)]
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:

@@ -125,10 +125,8 @@ class PartRecord(msgspec.Struct, rename=wire_name):
 
 
 class SessionRecord(msgspec.Struct, rename=wire_name):
-    """A session: a conversation with a person, or a sub-agent's (`parentID`).
-
-    `tokens` are all that its calls were billed, as it counts them itself (since 1.16; 0: unknown).
-    """
+    """A session: a conversation with a person, or a sub-agent's (`parentID`). `tokens` are all that its calls were
+    billed, as it counts them itself (since 1.16; 0: unknown)."""
 
     id: str
     directory: str = ""
@@ -172,10 +170,8 @@ ROLES = {"user": "user", "synthetic": "user", "assistant": "assistant", "compact
 """The role of a row by its type; rows of other types (switches of agent and model, shell …) are left out."""
 
 
-class LaterModel(msgspec.Struct, rename=wire_name):
+class LaterModel(ModelChoice, rename=wire_name):
     id: str = ""
-    provider_id: str = ""
-    variant: str | None = None
 
 
 class LaterPart(msgspec.Struct):
@@ -218,24 +214,18 @@ def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: 
         if later.type == "tool":
             times = later.time or RecordTimes()
             part.state = ToolState(time=RecordTimes(end=times.completed, compacted=times.pruned))
-        message.parts.append(StoredPart(part, len(raw), _earlier_part(raw) if with_content else b""))
+        data = object_or_empty(json_value(raw)) if with_content else {}
+        earlier = raw if with_content else b""
+        if data.get("type") == "tool":  # the earlier form has other names
+            state = object_or_empty(data.get("state"))
+            texts = [block.get("text") for block in objects_in(state.get("content"))]
+            output = "\n".join(text for text in texts if isinstance(text, str))
+            made = {"status": state.get("status"), "input": state.get("input"), "output": output}
+            made["error"] = str(state.get("error") or "")
+            whole = {"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made}
+            earlier = msgspec.json.encode(whole)
+        message.parts.append(StoredPart(part, len(raw), earlier))
     return message
-
-
-def _earlier_part(raw: bytes) -> bytes:
-    """The JSON of a part in the earlier form: a tool has other names."""
-    data = object_or_empty(json_value(raw))
-    if data.get("type") != "tool":
-        return raw
-    state = object_or_empty(data.get("state"))
-    texts = [block.get("text") for block in objects_in(state.get("content"))]
-    made = {
-        "status": state.get("status"),
-        "input": state.get("input"),
-        "output": "\n".join(text for text in texts if isinstance(text, str)),
-        "error": str(state.get("error") or ""),
-    }
-    return msgspec.json.encode({"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made})
 
 
 SESSION_TABLES = ("session", "session_v2")
@@ -247,14 +237,6 @@ Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, LaterMessage)
 MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
 SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(LaterMessage)
 MESSAGE_FILE, PART_FILE = "msg_", "prt_"
-
-
-@dataclass(slots=True)
-class OpencodeStore:
-    """What was read: the sessions with their messages in order of time, and the errors."""
-
-    sessions: list[StoredSession] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
 
 
 def is_opencode_database(path: Path) -> bool:
@@ -271,30 +253,31 @@ def is_opencode_database(path: Path) -> bool:
         return False
 
 
-def read_store(path: Path, with_content: bool) -> OpencodeStore:
-    """The sessions of a database, of a session's file, or the one message of a message's file."""
+def read_store(path: Path, with_content: bool) -> StoreReading:
+    """The sessions of a database, of a session's file, or the one message of a message's file, in order of time."""
     with path.open("rb") as stream:
         head = stream.read(len(MAGIC))
     made = (_DatabaseReading if head == MAGIC else _FileReading)(path, with_content)
     try:
         made.read()
     except InputError as error:
-        made.store.faults += error.faults
-    for session in made.store.sessions:
+        made.faults += error.faults
+    for session in made.sessions:
         session.messages.sort(key=lambda message: (float(message.record.time.created or 0), message.id))
         for message in session.messages:
             message.parts.sort(key=lambda part: part.record.id)
-    made.store.sessions.sort(key=attrgetter("created"))
-    return made.store
+    made.sessions.sort(key=attrgetter("created"))
+    return made
 
 
 @dataclass(slots=True)
-class _Reading:
-    """What reading a store needs. Each record is decoded by `_decode`."""
+class StoreReading:
+    """What reading a store needs and gives: sessions with their messages, and errors."""
 
     path: Path
     with_content: bool
-    store: OpencodeStore = field(default_factory=OpencodeStore)
+    sessions: list[StoredSession] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     most: int = field(default_factory=limits.LINE.value)
 
     def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str = "") -> Kind | None:
@@ -310,13 +293,13 @@ class _Reading:
     def _add_fault(self, error: Exception, file: Path, place: str) -> None:
         reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
         reason = str(error) if isinstance(error, limits.OutOfLimits) else f"damaged record: {reason}"
-        self.store.faults.append(Fault(str(file), f"{place}{reason}"))
+        self.faults.append(Fault(str(file), f"{place}{reason}"))
 
     def _add_part(self, message: StoredMessage, data: bytes, record: PartRecord) -> None:
         message.parts.append(StoredPart(record, len(data), data if self.with_content else b""))
 
 
-class _DatabaseReading(_Reading):
+class _DatabaseReading(StoreReading):
     """Reads a database. Records of sessions or messages that are gone are left out, as opencode deletes them."""
 
     def read(self) -> None:
@@ -325,7 +308,7 @@ class _DatabaseReading(_Reading):
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             stored = (one for name in SESSION_TABLES if name in tables for one in self._sessions(database, name))
             sessions = {session.record.id: session for session in stored}
-            self.store.sessions += sessions.values()
+            self.sessions += sessions.values()
             if MESSAGE_TABLE in tables:
                 self._read_messages(database, sessions)
             if LATER_MESSAGE_TABLE in tables:
@@ -342,7 +325,7 @@ class _DatabaseReading(_Reading):
             try:
                 yield StoredSession(msgspec.convert(row, SessionRecord))
             except msgspec.ValidationError as error:
-                self.store.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
+                self.faults.append(Fault(str(self.path), f"session {session_id!r}: damaged record: {error}"))
 
     def _read_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
         messages: dict[str, StoredMessage] = {}
@@ -373,7 +356,7 @@ class _DatabaseReading(_Reading):
                 self._add_fault(error, self.path, place)
 
 
-class _FileReading(_Reading):
+class _FileReading(StoreReading):
     """Reads the file of a session with the folders that belong to it, or the file of one message."""
 
     def read(self) -> None:
@@ -386,12 +369,12 @@ class _FileReading(_Reading):
                 )
                 for file in sorted(storage.glob(f"session/*/{_file_name(session.id)}.json")):
                     session = self._decode(SESSIONS, read_input(file), file) or session
-                self.store.sessions.append(StoredSession(session, [message]))
+                self.sessions.append(StoredSession(session, [message]))
             return
         record = self._decode(SESSIONS, read_input(self.path), self.path)
         if record is not None:
             stored = StoredSession(record)
-            self.store.sessions.append(stored)
+            self.sessions.append(stored)
             for file in sorted((storage / "message" / _file_name(record.id)).glob("*.json")):
                 stored.messages += self._message(file, storage)
 

@@ -24,15 +24,11 @@ from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 Attributes = Mapping[str, Any]
 Events = Sequence[tuple[str, Attributes]]
-MEDIA = ("image", "document")
 ROLES = {"tool": "user", "function": "user", "developer": "system", "model": "assistant", "human": "user"}
 RESULTS = ("tool", "function")
-SCHEMAS = ("parameters", "input_schema")
 EVENT_ROLES = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 """Events that are a message each (conventions 1.28 to 1.36)."""
 CHOICE = "gen_ai.choice"
-REDACTED = "__REDACTED__"
-INVOCATION = ("system", "thinking", "max_tokens", "output_config")
 
 
 def request_of(attributes: Attributes, events: Events) -> Body | None:
@@ -113,14 +109,15 @@ def _from_indexed_prompts(attributes: Attributes) -> Body | None:
 
 def _from_openinference(attributes: Attributes) -> Body | None:
     messages = [one.get("message", {}) for one in indexed_objects(attributes, "llm.input_messages")]
-    redacted = [name for name, value in attributes.items() if value == REDACTED]
+    redacted = [name for name, value in attributes.items() if value == "__REDACTED__"]
     if not messages or any(name.endswith(("content", ".text")) for name in redacted):
         return None
     body = _conversation((str(one.get("role", "user")), _openinference_blocks(one)) for one in messages)
     definitions = [one["tool"] for one in indexed_objects(attributes, "llm.tools") if "tool" in one]
     schemas = [parse_json_text(one.get("json_schema")) for one in definitions]
     stated = parse_json_text(attributes.get("llm.invocation_parameters"))
-    more = {name: stated[name] for name in INVOCATION if name in stated} if isinstance(stated, Mapping) else {}
+    names = ("system", "thinking", "max_tokens", "output_config")
+    more = {name: stated[name] for name in names if name in stated} if isinstance(stated, Mapping) else {}
     return {**more, **body, **({"tools": _tools(schemas, "llm.tools")} if schemas else {})}
 
 
@@ -157,10 +154,7 @@ def _message(message: Any, path: str) -> tuple[str, list[Body]]:
 
 
 def _blocks(role: str, message: Mapping[str, Any]) -> list[Body]:
-    """The blocks of a message with content, tool calls and the id of the call it answers.
-
-    OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call.
-    """
+    """OpenLLMetry writes an Anthropic tool call twice: in the content, and as a tool call."""
     content, called = message.get("content", message.get("user")), message.get("tool_call_id", message.get("id"))
     if role in RESULTS and called:
         return [_tool_result(called, _unpack_blocks(content))]
@@ -196,26 +190,26 @@ def _call(call: Any) -> Body:
 
 
 def _openinference_blocks(message: Mapping[str, Any]) -> list[Body]:
-    """The blocks of OpenInference's message: `content` or `contents`, then tool calls."""
     calls = [one.get("tool_call", {}) for one in in_order(message.get("tool_calls"))]
     parts = [one.get("message_content", {}) for one in in_order(message.get("contents"))]
     if not parts:
         return _blocks(str(message.get("role")), {**message, "tool_calls": calls})
-    return [_openinference_block(part) for part in parts] + list(map(_call, calls))
-
-
-def _openinference_block(part: Mapping[str, Any]) -> Body:
-    kind = part.get("type", "text")
-    if kind == "reasoning" and "data" in part:
-        return {"type": "redacted_thinking", "data": part["data"]}
-    if kind == "reasoning":
-        return {"type": "thinking", "thinking": part.get("text"), "signature": part.get("signature")}
-    if kind in ("image", "image_url"):
-        image = part.get("image")
-        inner = image.get("image", image) if isinstance(image, Mapping) else {}
-        url = inner.get("url") if isinstance(inner, Mapping) else None
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    return {**part, "type": kind}
+    blocks: list[Body] = []
+    for part in parts:
+        kind = part.get("type", "text")
+        if kind == "reasoning" and "data" in part:
+            blocks.append({"type": "redacted_thinking", "data": part["data"]})
+        elif kind == "reasoning":
+            thinking = {"thinking": part.get("text"), "signature": part.get("signature")}
+            blocks.append({"type": "thinking", **thinking})
+        elif kind in ("image", "image_url"):
+            image = part.get("image")
+            inner = image.get("image", image) if isinstance(image, Mapping) else {}
+            url = inner.get("url") if isinstance(inner, Mapping) else None
+            blocks.append({"type": "image", "source": {"type": "url", "url": url}})
+        else:
+            blocks.append({**part, "type": kind})
+    return blocks + list(map(_call, calls))
 
 
 def blocks_of(parts: Any, path: str) -> list[Body]:
@@ -251,7 +245,11 @@ def _convert_part(part: Mapping[str, Any]) -> Body:
         "uri": {"type": "url", "url": part.get("uri")},
         "file": {"type": "file", "file_id": part.get("file_id")},
     }
-    return {"type": modality, "source": sources[kind]} if kind in sources and modality in MEDIA else dict(part)
+    return (
+        {"type": modality, "source": sources[kind]}
+        if kind in sources and modality in ("image", "document")
+        else dict(part)
+    )
 
 
 def _tool_result(id_: Any, content: Any) -> Body:
@@ -268,7 +266,7 @@ def _tools(definitions: Any, path: str) -> list[Body]:
     found = []
     for one in map(parse_json_text, array_at(definitions, path, "an array of tools")):
         stated = {name: value for name, value in one.items() if value is not None} if isinstance(one, Mapping) else {}
-        schemas = {name: parse_json_text(stated[name]) for name in SCHEMAS if name in stated}
+        schemas = {name: parse_json_text(stated[name]) for name in ("parameters", "input_schema") if name in stated}
         found.append({**stated, **schemas} if isinstance(one, Mapping) else one)
     return tools(found, path, SHORT)
 

@@ -25,10 +25,9 @@ from typing import Any
 
 import msgspec
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import BOM, Warn, billed_call
+from cachecost.conversations.input_files import BOM, billed_call
 from cachecost.conversations.readers.apis.gemini import from_generate_content
-from cachecost.conversations.readers.common.json_values import object_at
+from cachecost.conversations.readers.common.json_values import object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -36,9 +35,9 @@ from cachecost.conversations.readers.common.session_calls import (
     Session,
     SessionCall,
     SessionFormat,
+    SessionParser,
     last_of,
     piece_of,
-    read_lines,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -148,13 +147,9 @@ class Node:
     is_human: bool = False
 
 
-class QwenSession:
-    """A file while it is read, line by line."""
-
-    def __init__(self, path: Path, keeps_content: bool = False) -> None:
-        self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+class QwenSession(SessionParser):
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self._nodes: dict[str, Node] = {}
         self._last: dict[str, SessionCall] = {}
         """The last call of each sub-agent."""
@@ -163,7 +158,6 @@ class QwenSession:
         self._agent_model: str | None = None
 
     def read_line(self, number: int, raw: bytes) -> None:
-        """Read one line. Raises what decoding raises, and NotAMessage."""
         record = RECORD.decode(raw)
         if record.uuid and record.uuid in self._nodes:
             return
@@ -176,7 +170,6 @@ class QwenSession:
         self.session.project = self.session.project or record.cwd or ""
 
     def input(self, record: Record, node: Node, number: int) -> None:
-        """A person's words, or what a tool returned."""
         node.piece = self._piece("user", record.message)
         node.is_human = record.type == "user"
 
@@ -207,7 +200,6 @@ class QwenSession:
         return None if found is None else piece_of(kind, found.parts, self._keeps)
 
     def assistant(self, record: Record, node: Node, number: int) -> None:
-        """An answer."""
         node.piece = self._piece("model", record.message)
         if record.usage is None:
             return
@@ -253,8 +245,7 @@ class QwenSession:
         self._last[call.thread] = call
 
     def finish(self) -> Session:
-        """The session, after the last line."""
-        self.session.finish()
+        super().finish()
         if any((call.bill.host or maker_of(call.bill.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
         return self.session
@@ -308,14 +299,6 @@ def _seconds(milliseconds: float | None, name: str) -> float:
     return (milliseconds or 0.0) / 1000
 
 
-class _Flags(msgspec.Struct):
-    model: str | None = None
-
-
-class _Meta(msgspec.Struct):
-    flags: _Flags | None = msgspec.field(default=None, name="persistedCliFlags")
-
-
 MOST_META = 1 << 20
 """Bytes of the file beside a sub-agent's."""
 
@@ -324,10 +307,11 @@ def _read_model(path: Path) -> str:
     """The model in `agent-ID.meta.json` beside a sub-agent's file; "" if there is none."""
     try:
         with path.with_name(f"{path.stem}.meta.json").open("rb") as file:
-            meta: Any = msgspec.json.decode(file.read(MOST_META), type=_Meta)
+            meta = msgspec.json.decode(file.read(MOST_META))
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return ""
-    return (meta.flags.model or "") if meta.flags else ""
+    model = object_or_empty(object_or_empty(meta).get("persistedCliFlags")).get("model")
+    return model if isinstance(model, str) else ""
 
 
 LACKS = (
@@ -338,21 +322,12 @@ ROLES = (b'"parts"', b'"systemPayload"')
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Qwen Code; None if it is not.
-
-    Its records are like Claude Code's; but messages have "parts" instead of a "content".
-    """
+    """Why a file that begins with `head` is a session of Qwen Code; None if it is not. Its records are like Claude
+    Code's; but messages have "parts" instead of a "content"."""
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
     keys = set(top_keys(first))
-    if {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES):
-        return 'its first line has a "parentUuid" and a message with "parts"'
-    return None
-
-
-def _read(path: Path, faults: list[Fault], warn: Warn, keeps_content: bool) -> Session:
-    parsed = QwenSession(path, keeps_content)
-    faults += read_lines(path, parsed.read_line, warn)
-    return parsed.finish()
+    is_one = {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES)
+    return 'its first line has a "parentUuid" and a message with "parts"' if is_one else None
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
@@ -366,5 +341,5 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("qwen-code", "Qwen Code", _read, _to_blocks)
+FORMAT = SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

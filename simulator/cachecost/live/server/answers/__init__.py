@@ -15,7 +15,6 @@ ANSWERS = (
     "'script:FILE' or 'recording:FILE'"
 )
 KINDS = ("agent", "script", "recording")
-DEFAULT_TOOL_CALLS = 2
 AGENT = re.compile(r"[0-9]{1,9}(:.+)?")
 """The number of tool calls per turn, and the tools that may be called regardless of their names."""
 
@@ -27,7 +26,7 @@ def answerer_from(text: str) -> Answerer:
         from cachecost.live.server.answers.agent import AgentAnswerer
 
         calls, _, allowed = rest.partition(":")
-        return AgentAnswerer(int(calls or DEFAULT_TOOL_CALLS), frozenset(filter(None, allowed.split(","))))
+        return AgentAnswerer(int(calls or 2), frozenset(filter(None, allowed.split(","))))
     if kind == "script" and rest:
         from cachecost.live.server.answers.script import ScriptAnswerer
 

@@ -156,8 +156,6 @@ THOUGHT = "A simulated model thinks one short thought, so that its block is sent
 MOST_NAMES = 8
 BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
 DEFERRED = "deferred until a tool search"
-OF_THE_API = "run by the API, which is not simulated"
-NO_TURN = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class AgentAnswerer:
@@ -239,7 +237,7 @@ class AgentAnswerer:
 
 def _reason(tool: Item, allowed: Collection[str]) -> str:
     if harmless_call(tool, allowed=allowed) is not None:
-        return NO_TURN
+        return "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
     if tool.get("defer_loading") is True:
         return DEFERRED
-    return OF_THE_API if str(tool.get("type") or "custom") != "custom" else BY_NAME
+    return "run by the API, which is not simulated" if str(tool.get("type") or "custom") != "custom" else BY_NAME
