@@ -479,11 +479,9 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None:
-            if rules.shared_prefix_most_tokens:
-                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
-            if call.billed.output_tokens:
-                self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
+        if call.billed is not None and rules.shared_prefix_most_tokens:
+            outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+        self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
