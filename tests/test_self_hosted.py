@@ -1,28 +1,26 @@
 """A server of one's own: tokens where no price is known, dollars where its hour has one, and how much it keeps."""
 
 from __future__ import annotations
-
-import json
-from csv import DictReader
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
-import click
-import pytest
-from click.testing import CliRunner, Result
-
 import cachecost as library
+import click
+import json
+import pytest
 from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.cli import main
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
+from click.testing import CliRunner, Result
 from conversations.session_stores import write_lines
+from csv import DictReader
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 TRACE = [(0, 1536, [1, 2, 3]), (1000, 1200, [1, 2, 4]), (2000, 1536, [5, 6, 7]), (3000, 1536, [1, 2, 3])]
 """Milliseconds, tokens, ids."""
+MODEL = "Qwen/Qwen3-8B"
 GPU = '[[gpu]]\nhost = "vllm"\nusd_per_hour = 3.6\nprefill_tokens_per_s = 1_000\n'
 """An input token is a dollar a million."""
 SCENARIO = """\
@@ -158,7 +156,7 @@ def test_several_capacities_are_a_line_each(trace: Path) -> None:
         "as recorded, 10,000 tokens kept": 1520,
     }
     table = cli("replay", *host, "--capacity", 20, "--capacity", 10_000).stdout
-    assert [line.split()[-4:-2] for line in table.splitlines()[2:4]] == [["5.8k", "0.3%"], ["3.3k", "43.8%"]]
+    assert [line.split()[-4:-2] for line in table.splitlines()[2:4]] == [["5.8k", "0%"], ["3.3k", "44%"]]
     assert "cause" not in table
     page = trace.with_suffix(".html")
     assert cli("replay", *host, "--capacity", 20, "--html", page).exit_code == 0
@@ -256,8 +254,29 @@ def test_the_library_says_none_for_dollars(trace: Path, scenario: Path) -> None:
 
 
 def swept(scenario: Path, *args: object) -> Result:
-    axis = "--grid", "rules.capacity_tokens=500,2000,0"
+    axis = "--grid", "rules.capacity_tokens=2700,6000,0"
     return cli("sweep", scenario, "--set", "strategies=[none]", *axis, "--jobs", 1, *args)
+
+
+@pytest.mark.parametrize("capacity", [(), ("--capacity", 100_000)])
+@pytest.mark.parametrize(
+    ("answer", "read"), [("a" * 200, 544), ("a" * 100 + "b" * 100, 448), ("b" * 200, 336), (None, 544)]
+)
+def test_an_assistant_message_is_read_as_far_as_it_is_the_answer(
+    tmp_path: Path, answer: str | None, read: int, capacity: tuple[object, ...]
+) -> None:
+    """Where the log does not have the answer, the message after a prompt is taken for it."""
+    messages = [{"role": "user", "content": "d" * 300}]
+    more = [*messages, {"role": "assistant", "content": "a" * 200}, {"role": "user", "content": "next"}]
+    rows: list[dict[str, Any]] = [
+        {"timestamp": f"2026-11-20T10:0{n}:00Z", "request": {"model": MODEL, "max_tokens": 900, "messages": one}}
+        for n, one in enumerate((messages, more))
+    ]
+    if answer is not None:
+        content = [{"type": "text", "text": answer}]
+        rows[0]["response"] = {"id": "1", "type": "message", "role": "assistant", "model": MODEL, "content": content}
+    log = write_lines(tmp_path / "log.jsonl", rows)
+    assert reads(log, "--host", "vllm", "--tokens", "bytes", *capacity) == [0, read]
 
 
 def test_a_sweep_over_the_capacity_is_a_curve(scenario: Path) -> None:

@@ -22,6 +22,8 @@ class Blocks:
 
     def call(self, names: tuple[str, ...]) -> int:
         """Blocks that are read of a prompt; its last token is computed anew, so its last block never is."""
+        if len(names) > self.room:
+            return 0  # not served
         ways = [names[: number + 1] for number in range(len(names))]
         found = next((number for number, way in enumerate(ways) if way not in self.used), len(ways))
         self.calls += 1

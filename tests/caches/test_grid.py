@@ -152,10 +152,11 @@ def test_of_one_call_the_branch_goes_before_what_it_grew_from() -> None:
     assert states == ["live", "absent", "absent"]
 
 
-def test_a_prompt_longer_than_the_capacity_keeps_its_head() -> None:
+def test_a_prompt_longer_than_the_capacity_is_not_served() -> None:
+    """It reads nothing, and what is cached stays."""
     tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=100, step_tokens=16)
-    reads = [grid.call(tree.prompt("A:60", "B:60"), holds, start).read for start in range(3)]
-    assert reads == [0, 96, 96]
+    prompts = ["A:60"], ["A:60", "B:60"], ["A:60", "C:36"], ["A:60", "B:60"], ["A:60", "C:36"]
+    assert [grid.call(tree.prompt(*one), holds, start).read for start, one in enumerate(prompts)] == [0, 0, 48, 0, 96]
 
 
 def test_each_model_has_a_capacity_of_its_own() -> None:
@@ -171,8 +172,8 @@ def test_an_answer_is_read_when_it_first_comes_back_where_the_engine_keeps_it() 
     for keeps, reads in ((True, [0, 120, 100]), (False, [0, 100, 100])):
         tree, grid, holds = Tree(), FixedBlockCache(), rules(keeps_answers=keeps)
         assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == reads
-    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=90, keeps_answers=True)
-    assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == [0, 90, 90]
+    tree, grid, holds = Tree(), FixedBlockCache(), rules(capacity_tokens=130, keeps_answers=True)
+    assert [grid.call(tree.prompt(*sent), holds, at).read for at, sent in enumerate(conversation)] == [0, 120, 100]
 
 
 class Doubled(CountedSizes):
@@ -191,9 +192,9 @@ class Doubled(CountedSizes):
 def test_lengths_are_those_that_the_caller_knows() -> None:
     tree, grid = Tree(), FixedBlockCache()
     grid.call(tree.prompt("A:60"), rules(step_tokens=16), 0, sizes=Doubled())
-    outcome = grid.call(tree.prompt("A:60", "B:5"), rules(step_tokens=16, capacity_tokens=50), 1, sizes=Doubled())
+    outcome = grid.call(tree.prompt("A:60", "B:5"), rules(step_tokens=16, capacity_tokens=80), 1, sizes=Doubled())
     assert (outcome.read, outcome.uncached) == (112, 18)
-    assert grid.call(tree.prompt("A:60", "B:5"), rules(), 2, sizes=Doubled()).read == 100  # 50 counted were kept
+    assert grid.call(tree.prompt("A:60", "B:5"), rules(), 2, sizes=Doubled()).read == 130  # all was kept
 
 
 def test_state_is_that_of_what_is_left() -> None:

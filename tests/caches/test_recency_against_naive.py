@@ -16,14 +16,15 @@ from cachecost.caches.fixed_blocks import FROM_BEST, Recency
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import first_difference, text_of
 
-Token = tuple[tuple[str, ...], int]
-"""The blocks up to and with its own, and its number in that."""
+Token = tuple[object, int]
+"""What stands before and with it, and its number in that."""
 
 
 @dataclass
 class Plain:
-    """`touched` and `ready` by token; `order` has the least recently used first."""
+    """`touched` and `ready` by token; `order` has the least recently used first. Blocks of `step` tokens are whole."""
 
+    step: int = 1
     touched: dict[Token, float] = field(default_factory=dict)
     ready: dict[Token, tuple[float, float]] = field(default_factory=dict)
     order: list[Token] = field(default_factory=list)
@@ -45,7 +46,7 @@ class Plain:
         most: int | None,
         refreshes: bool = True,
     ) -> int:
-        tokens = tokens_of(blocks)
+        tokens, partial = whole_blocks(tokens_of(blocks), self.step)
         states = [self.state(token, now, ttl_s) for token in tokens]
         read = len(list(takewhile(lambda state: state == "live", states)))
         for place, (token, state) in enumerate(zip(tokens, states, strict=True)):
@@ -56,7 +57,7 @@ class Plain:
             if refreshes or place >= read:
                 self.touched[token] = now
         self.order = [token for token in self.order if token not in tokens] + tokens[::-1]
-        while most is not None and len(self.order) > most:
+        while most is not None and len(self.order) + partial > most:
             del self.touched[self.order.pop(0)]
         return read
 
@@ -72,6 +73,13 @@ def tokens_of(blocks: tuple[str, ...]) -> list[Token]:
     return found
 
 
+def whole_blocks(tokens: list[Token], step: int) -> tuple[list[Token], int]:
+    """The tokens of whole blocks, each told from others by all up to the end of its block, and a partial one's room."""
+    whole = len(tokens) - len(tokens) % step
+    found: list[Token] = [(tuple(tokens[: n - n % step + step]), n) for n in range(whole)] if step > 1 else tokens
+    return found, step if whole < len(tokens) else 0
+
+
 def shared_characters(one: Block, other: Block) -> int:
     return first_difference(text_of(one), text_of(other))
 
@@ -81,6 +89,7 @@ LIVES = [5.0, 12.0, float("inf")]
 CAPACITIES = [None, 0, 1, 4, 11, 20, 40]
 MOVED = [-1, 1, 32]
 """For MOST_MOVED: no fork makes way, hardly one does, all do."""
+STEPS = [1, 1, 2, 4]
 WAITS = [0, 0, 0.5, 1, 3, 4, 5, 6, 12]
 FIRST_TOKENS = [0, 0, 0, 1, 4, 7, 20]
 
@@ -88,19 +97,26 @@ FIRST_TOKENS = [0, 0, 0, 1, 4, 7, 20]
 class Both:
     """The two models, asked the same."""
 
-    def __init__(self, ttl_s: float, capacity: int | None, refreshes: bool = True) -> None:
-        self.ttl_s, self.capacity, self.refreshes = ttl_s, capacity, refreshes
-        self.tree, self.recency, self.plain = Tree(), Recency(), Plain()
+    def __init__(self, ttl_s: float, capacity: int | None, refreshes: bool = True, step: int = 1) -> None:
+        self.ttl_s, self.refreshes = ttl_s, refreshes
+        self.capacity = None if capacity is None else capacity - capacity % step
+        self.tree, self.recency, self.plain = Tree(), Recency(step), Plain(step)
         self.now = 0.0
 
     def send(self, blocks: tuple[str, ...], first_token: float) -> None:
         moments = (self.now, self.now + first_token, self.ttl_s, self.capacity, self.refreshes)
         end = self.tree.end(*blocks)
+        if not self.is_served(blocks):
+            return
         assert self.recency.record_call(end, *moments, shared_characters) == self.plain.send(blocks, *moments)
         assert self.recency.tokens == len(self.plain.order)
 
+    def is_served(self, blocks: tuple[str, ...]) -> bool:
+        return self.capacity is None or self.recency.fits(len(tokens_of(blocks)), self.capacity)
+
     def look(self, blocks: tuple[str, ...], later: float) -> None:
-        if tokens := tokens_of(blocks):
+        tokens = whole_blocks(tokens_of(blocks), self.plain.step)[0]
+        if tokens and self.is_served(blocks):
             end, now = self.tree.end(*blocks), self.now + later
             states = [self.plain.state(token, now, self.ttl_s) for token in tokens]
             assert self.recency.state(end, now, self.ttl_s) == max(states, key=FROM_BEST.index)
@@ -114,11 +130,12 @@ class RecencyAgainstPlain(RuleBasedStateMachine):
         capacity=st.sampled_from(CAPACITIES),
         moved=st.sampled_from(MOVED),
         refreshes=st.booleans(),
+        step=st.sampled_from(STEPS),
     )
-    def start(self, life: float, capacity: int | None, moved: int, refreshes: bool) -> None:
+    def start(self, life: float, capacity: int | None, moved: int, refreshes: bool, step: int) -> None:
         self.patched = pytest.MonkeyPatch()
         self.patched.setattr("cachecost.caches.fixed_blocks.MOST_MOVED", moved)
-        self.both = Both(life, capacity, refreshes)
+        self.both = Both(life, capacity, refreshes, step)
         self.sent: list[tuple[str, ...]] = [()]
 
     def teardown(self) -> None:
@@ -154,7 +171,8 @@ def test_many_long_ways(moved: int, refreshes: bool, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("cachecost.caches.fixed_blocks.MOST_MOVED", moved)
     for seed in range(120):
         chance = Random(seed)
-        both, sent = Both(chance.choice(LIVES), chance.choice(CAPACITIES), refreshes), [("a:1", "b:3")]
+        both = Both(chance.choice(LIVES), chance.choice(CAPACITIES), refreshes, chance.choice(STEPS))
+        sent = [("a:1", "b:3")]
         for _ in range(25):
             before = chance.choice(sent[-6:])
             fork = len(before) - chance.choice([0, 0, 0, 1, 2, 3])

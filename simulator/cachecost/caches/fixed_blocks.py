@@ -4,11 +4,6 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
-from heapq import heappop, heappush
-
 from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
@@ -18,6 +13,9 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 Moment = tuple[float, float]
 """When tokens can be read (seconds), and the start of the call that sent them: never at that start itself (rule 11)."""
@@ -50,7 +48,7 @@ class Chain:
     staircase.
     """
 
-    __slots__ = ("fork", "last", "number", "parent", "queued", "start", "steps")
+    __slots__ = ("copies", "fork", "last", "number", "parent", "queued", "start", "steps")
 
     def __init__(self, number: int, parent: Chain | None, start: int, last: Prefix) -> None:
         self.number = number
@@ -61,6 +59,9 @@ class Chain:
         """The number of tokens after which the last chain diverges from this one; 0: none does."""
         self.queued = False
         self.steps: list[ChainStep] = []
+        self.copies: dict[int, list[int]] = {}
+        """Of blocks that are kept more than once, by their end: the calls that last used each, the oldest block first.
+        A later call of `steps` used the oldest."""
 
     @property
     def cached_end(self) -> int:
@@ -112,15 +113,45 @@ class Chain:
         self.steps += reversed(pieces)
         return live
 
-    def split(self, number: int, at: Prefix) -> Chain:
-        """End this chain at `at`. Returns the rest as a chain that diverges from it there."""
-        tail = Chain(number, self, at.tokens, self.last)
-        tail.steps = [step for step in self.steps if step.end > at.tokens]
+    def split(self, number: int, at: Prefix, start: int) -> Chain:
+        """End this chain at `at`. Returns the rest as a chain that diverges from it after `start` tokens."""
+        tail = Chain(number, self, start, self.last)
+        tail.steps = [step for step in self.steps if step.end > start]
         self.steps = self.steps[len(tail.steps) :]
         self.last = at
-        if tail.steps and self.cached_end < at.tokens:
-            self.steps.insert(0, replace(tail.steps[-1], end=at.tokens))
+        if tail.steps and self.cached_end < start:
+            self.steps.insert(0, replace(tail.steps[-1], end=start))
+        tail.copies = {end: calls for end, calls in self.copies.items() if end > start}
+        for end in tail.copies:
+            del self.copies[end]
         return tail
+
+    def last_use(self, end: int) -> int:
+        """The call that last sent the cached token before `end`."""
+        return next(step.call for step in reversed(self.steps) if step.end >= end)
+
+    def add_copy(self, end: int, last: int, call: int) -> bool:
+        """Keep the block that ends at `end` once more; the call `last` used it before. Returns whether it was one."""
+        is_first = end not in self.copies
+        calls = self.copies.setdefault(end, [last])
+        calls[0] = last if last > max(calls) else calls[0]
+        calls.append(call)
+        return is_first
+
+    def least_recent_copy(self, end: int) -> int:
+        """The call that last used the least recent of the blocks that end at `end`."""
+        calls = self.copies[end]
+        last = self.last_use(end)
+        calls[0] = last if last > max(calls) else calls[0]
+        return min(calls)
+
+    def drop_copy(self, end: int) -> bool:
+        """Evict the least recent of the blocks that end at `end`. Returns whether more than one is left."""
+        calls = self.copies[end]
+        calls.remove(min(calls))
+        if len(calls) == 1:
+            del self.copies[end]
+        return len(calls) > 1
 
     def drop(self, most: int) -> int:
         """Evict up to `most` tokens of the deepest step, its last ones first. Returns how many."""
@@ -147,7 +178,8 @@ def _extend(pieces: list[ChainStep], step: ChainStep) -> None:
 MOST_MOVED = 32
 """A side call of at most so many blocks is moved aside when the conversation continues."""
 LeastRecent = tuple[int, int, int]
-"""The call that last sent a chain's deepest tokens, where the chain starts (the deepest first), its number."""
+"""The call that last sent a chain's deepest tokens, where they end (the deepest first, so negative), and the chain's
+number; of a block that is kept more than once -1 minus that number."""
 
 
 class Recency:
@@ -155,12 +187,19 @@ class Recency:
 
     A call takes time for the blocks that are new in it and for the forks on its way, not for its length. Where two
     prompts part inside a block, they share what `shared` says both blocks begin with. Tokens are as counted.
+
+    Only whole blocks of `step` tokens are kept and shared: what parts inside one has that block again. With
+    `keeps_copies`, so has a call that reads all of its prompt, of which it computes the last token anew.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step: int = 1, keeps_copies: bool = False) -> None:
         self.tokens = 0
         """Cached tokens, including those that expired and were not evicted."""
+        self.step = step
+        self._keeps_copies = keeps_copies
         self._calls = 0
+        self._latest = (0.0, 0.0, 0.0, True)
+        self._computed = 0
         self._chains: list[Chain] = []
         self._of: dict[Prefix, Chain] = {}
         self._starts = BlockStarts(self._of)
@@ -175,37 +214,95 @@ class Recency:
         capacity: int | None = None,
         refreshes: bool = True,
         shared: SharedTokens | None = None,
+        tail: int = 0,
     ) -> int:
         """Record a call whose prompt ends at `end`. Returns how many of its tokens it reads. Times are seconds.
 
         `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
-        its first ones. Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that
-        two blocks both begin with; without it prompts share whole blocks only.
+        its first ones. A call needs room for all of its prompt and the `tail` after it; the caller checks that it has
+        (`fits`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that two
+        blocks both begin with; without it prompts share whole blocks only.
         """
         self._calls += 1
+        self._latest = now, readable_at, ttl_s, refreshes
+        found = self._send(end, self.whole(end.tokens), shared, self.whole(end.tokens + tail - 1))
+        self._computed = self.whole(max(end.tokens, end.tokens + tail - 1))
+        if capacity is not None:
+            self._evict(capacity, end.tokens + tail)
+        return found
+
+    def record_answer(self, end: Prefix, capacity: int | None = None, shared: SharedTokens | None = None) -> None:
+        """Record the answer to the latest call, with which `end` ends: as its prompt is, as far as there is room."""
+        tokens = end.tokens if capacity is None else min(end.tokens, capacity)
+        self._send(end, self.whole(tokens), shared, self._computed)
+        if capacity is not None:
+            self._evict(capacity, tokens)
+
+    def whole(self, tokens: int) -> int:
+        """The tokens of whole blocks among the first `tokens`."""
+        return tokens - tokens % self.step
+
+    def fits(self, tokens: int, capacity: int) -> bool:
+        """Whether blocks with room for `capacity` tokens hold a prompt of `tokens`."""
+        return self.whole(tokens + self.step - 1) <= capacity
+
+    def _send(self, end: Prefix, most: int, shared: SharedTokens | None, computed: int) -> int:
+        """Record the first `most` tokens of what the latest call sent. Returns how many of them are cached.
+
+        It computes what comes after the first `computed` ones, cached or not.
+        """
+        now, readable_at, ttl_s, refreshes = self._latest
+        way = ((chain, min(upto, most)) for chain, upto in _chains_to_root(self._chain(end, shared), most))
+        chains = [(chain, upto) for chain, upto in way if upto > chain.start]
+        copied = list(self._cached_blocks(chains, computed)) if self._keeps_copies else ()
         found = 0
-        chains = [
-            (chain, upto) for chain, upto in _chains_to_root(self._chain(end, shared), end.tokens) if upto > chain.start
-        ]
         for chain, upto in reversed(chains):
             before, is_reached = chain.cached_end, found == chain.start
             live = chain.send(upto, self._calls, now, (readable_at, now), ttl_s, refreshes, is_reached)
             self.tokens += chain.cached_end - before
             found = live if is_reached else found
             self._queue(chain)
-        while capacity is not None and self.tokens > capacity:
-            call, _, number = heappop(self._queued)
+        for chain, block_end, used in copied:
+            self.tokens += self.step
+            if chain.add_copy(block_end, used, self._calls):
+                self._queue_copy(chain, block_end)
+        return found
+
+    def _cached_blocks(self, chains: list[tuple[Chain, int]], start: int) -> Iterator[tuple[Chain, int, int]]:
+        """The cached blocks after the first `start` tokens: chain, end, and the call that last used each."""
+        for chain, upto in chains:
+            first = max(start, chain.start) + self.step
+            for end in range(first, min(upto, chain.cached_end) + 1, self.step):
+                yield chain, end, chain.last_use(end)
+
+    def _evict(self, capacity: int, tokens: int) -> None:
+        """Evict until the blocks of a call of so many tokens have room, and all others that are kept."""
+        partial = self.whole(tokens + self.step - 1) - self.whole(tokens)
+        while self.tokens + partial > capacity and self._queued:
+            call, end, number = heappop(self._queued)
+            if number < 0:
+                self._evict_copy(self._chains[-1 - number], call, -end)
+                continue
             chain = self._chains[number]
             chain.queued = False
-            if chain.steps and chain.steps[0].call == call:
-                self.tokens -= chain.drop(self.tokens - capacity)
+            if chain.steps and (chain.steps[0].call, chain.steps[0].end) == (call, -end):
+                self.tokens -= chain.drop(self.whole(self.tokens + partial - capacity + self.step - 1))
             self._queue(chain)
-        return found
+
+    def _evict_copy(self, chain: Chain, call: int, end: int) -> None:
+        if end not in chain.copies:
+            return
+        if chain.least_recent_copy(end) > call:
+            self._queue_copy(chain, end)
+            return
+        self.tokens -= self.step
+        if chain.drop_copy(end):
+            self._queue_copy(chain, end)
 
     def state(self, prefix: Prefix, now: float, ttl_s: float) -> State:
         """The state of the tokens of `prefix`."""
         chain = self._of.get(prefix)
-        chains = _chains_to_root(chain, prefix.tokens) if chain else ()
+        chains = _chains_to_root(chain, self.whole(prefix.tokens)) if chain else ()
         states = [one.state(upto, now, ttl_s) for one, upto in chains if upto > one.start]
         return max(states, key=FROM_BEST.index, default="absent")
 
@@ -217,11 +314,11 @@ class Recency:
             return chain
         begun = self._starts.add(new[-1], shared) if node and shared else None
         if node is None or chain is None or begun or not self._can_extend(chain, node):
-            parent, start = chain, node.tokens if node else 0
+            parent, start = chain, self.whole(node.tokens) if node else 0
             if begun is not None:
-                start, parent = begun[0], self._of[begun[1]]
-                while parent.parent is not None and parent.start >= start:
-                    parent = parent.parent
+                start, parent = self.whole(begun[0]), self._of[begun[1]]
+            while parent is not None and parent.parent is not None and parent.start >= start:
+                parent = parent.parent
             chain = Chain(len(self._chains), parent, start, end)
             self._chains.append(chain)
             if parent:
@@ -238,15 +335,18 @@ class Recency:
         """
         if chain.last is node:
             return True
-        if chain.fork > node.tokens or chain.last.depth - node.depth > MOST_MOVED:
+        start = max(self.whole(node.tokens), chain.start)
+        if chain.fork > start or chain.last.depth - node.depth > MOST_MOVED:
             return False
         last = chain.last
-        tail = chain.split(len(self._chains), node)
+        tail = chain.split(len(self._chains), node, start)
         self._chains.append(tail)
+        for end in tail.copies:
+            self._queue_copy(tail, end)
         while last is not node and last.parent is not None:
             self._of[last] = tail
             last = last.parent
-        chain.fork = max(chain.fork, node.tokens)
+        chain.fork = max(chain.fork, start)
         self._queue(tail)
         return True
 
@@ -254,7 +354,11 @@ class Recency:
         """Queue a chain with cached tokens for eviction. Its place may be too early, never too late."""
         if chain.steps and not chain.queued:
             chain.queued = True
-            heappush(self._queued, (chain.steps[0].call, -chain.start, chain.number))
+            heappush(self._queued, (chain.steps[0].call, -chain.steps[0].end, chain.number))
+
+    def _queue_copy(self, chain: Chain, end: int) -> None:
+        """Queue a block that is kept more than once, as `_queue` does a chain."""
+        heappush(self._queued, (chain.least_recent_copy(end), -end, -1 - chain.number))
 
 
 def _chains_to_root(chain: Chain, tokens: int) -> Iterator[tuple[Chain, int]]:
@@ -272,9 +376,13 @@ Engine = tuple[str, str]
 class FixedBlockCache:
     """Everything that calls sent, by host and model.
 
-    Where the rules state `keeps_answers` (vLLM, SGLang), an answer is read the first time it is sent back. It counts
-    towards the capacity from then on. Where they state `keeps_unreasoned_answers` (OpenAI), only one whose length is
-    billed. A prompt that goes on from an earlier one shares all of that but what opened its answer.
+    Where the rules state `keeps_answers` (vLLM, SGLang), an answer whose content is known (`note_answer`) is cached
+    like a prompt. One whose content is not known is read the first time that an answer comes back, and counts towards
+    the capacity from then on. Where they state `keeps_unreasoned_answers` (OpenAI), only one whose length is billed. A
+    prompt that goes on from an earlier one shares all of that but what opened its answer.
+
+    A server with a capacity keeps whole blocks, `null_blocks` fewer than it has. It does not serve a prompt that it has
+    no room for: nothing of that is read or kept.
     """
 
     def __init__(self) -> None:
@@ -287,35 +395,51 @@ class FixedBlockCache:
     ) -> Outcome:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent, history = self._engine(rules)
+        capacity, tail = _room(rules), tail_of(prompt)
+        if capacity is not None and not sent.fits(prompt.total_tokens, capacity):
+            return build_outcome(prompt, sizes, 0, None, rules)
         known = history.add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
             prompt.end,
             start,
             start + ttft_s,
             ttl_s_of(rules),
-            rules.capacity_tokens,
+            capacity,
             rules.refreshes_on_read,
             prompt.counter.shared if prompt.counter else None,
+            tail,
         )
+        if known.shared is not None and matched == sent.whole(known.shared.tokens):
+            matched = known.shared.tokens  # nothing that follows is whole
         if not matched:
-            self._tails[prompt.end] = tail_of(prompt)
+            self._tails[prompt.end] = tail
             return build_outcome(prompt, sizes, 0, None, rules)
         is_shared = known.shared is not None and matched == known.shared.tokens
         keeps = rules.keeps_answers or (rules.keeps_unreasoned_answers and known.is_billed)
         if is_shared and known.answer and keeps:
             matched, is_shared = known.answer.tokens, False
         hit = next(node for node in prefixes_back(prompt.end) if node.tokens <= matched or node.parent is None)
-        tail, self._tails[prompt.end] = self._tails.get(hit), tail_of(prompt)
-        if is_shared and tail is not None and hit is not prompt.end:
-            tokens = shared_with(hit, tail, sizes, rules)
+        earlier_tail, self._tails[prompt.end] = self._tails.get(hit), tail
+        if is_shared and earlier_tail is not None and hit is not prompt.end:
+            tokens = shared_with(hit, earlier_tail, sizes, rules)
         else:
             tokens = sizes.of(hit) if hit.tokens == matched else sizes.at(matched)
         return build_outcome(prompt, sizes, tokens, hit, rules)
 
-    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
-        """The answer to the latest call with this prompt was billed with so many tokens."""
-        if _uses_history(rules) and not rules.keeps_reasoning:  # with it, what comes back is shorter than its bill
-            self._engine(rules)[1].note_answer(prompt.end, tokens)
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int, answer: Prefix | None = None) -> None:
+        """The latest call, which had this prompt, was answered with so many tokens as billed (0: not known).
+
+        `answer` is the prompt with that answer, where its content is known.
+        """
+        sent, history = self._engine(rules)
+        capacity = _room(rules)
+        if capacity is not None and not sent.fits(prompt.total_tokens, capacity):
+            return
+        if answer is not None and rules.keeps_answers:
+            sent.record_answer(answer, capacity, prompt.counter.shared if prompt.counter else None)
+            history.add_answer(prompt.end, answer)
+        elif tokens and _uses_history(rules) and not rules.keeps_reasoning:  # with it, it is billed longer than it is
+            history.note_answer(prompt.end, tokens)
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         """The state of `prefix` at `now`. There is one TTL; `ttl` is ignored."""
@@ -324,8 +448,16 @@ class FixedBlockCache:
     def _engine(self, rules: ModelRules) -> tuple[Recency, PromptHistory]:
         key = rules.host, rules.model
         if key not in self._engines:
-            self._engines[key] = Recency(), PromptHistory()
+            sent = Recency() if rules.capacity_tokens is None else Recency(rules.step_tokens, rules.keeps_copies)
+            self._engines[key] = sent, PromptHistory()
         return self._engines[key]
+
+
+def _room(rules: ModelRules) -> int | None:
+    """The tokens that the blocks of a server with a capacity hold."""
+    if rules.capacity_tokens is None:
+        return None
+    return max(0, rules.capacity_tokens // rules.step_tokens - rules.null_blocks) * rules.step_tokens
 
 
 def _uses_history(rules: ModelRules) -> bool:

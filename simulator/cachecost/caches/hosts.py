@@ -1,14 +1,9 @@
 """The caches of all hosts of a replay, by the rule `matching`: what they do with prompts, and why."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Protocol
-
 import msgspec
-
 from cachecost.account.causes import Cause
-from cachecost.base.structs import replace
+from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.causes import EarlierEntry, cause_of
 from cachecost.caches.expiry import CacheEntry, State
@@ -18,13 +13,16 @@ from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import CallInspection
 from cachecost.caches.losses import Lineage, Loss
 from cachecost.caches.reporting import build_outcome, round_down_to_block
-from cachecost.prompts.blocks import Prefix
+from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.compare import begins_with
+from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import TTLS
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 BREAKPOINT = "breakpoint"
 GRID = "grid"
@@ -98,12 +96,15 @@ class HostCaches:
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules, now: float) -> State:
         return self._of(rules).state(prefix, ttl, rules, now)
 
-    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int) -> None:
-        """The answer to the latest call with this prompt was billed with so many tokens: of use on a grid."""
+    def note_answer(self, prompt: Prompt, rules: ModelRules, tokens: int, blocks: tuple[Block, ...] = ()) -> None:
+        """The answer to the latest call, which had this prompt, was billed with so many tokens (0: not known) and has
+        these blocks, where they are known: of use on a grid.
+        """
         if rules.matching == GRID:
-            blocks = self._of(rules)
-            assert isinstance(blocks, FixedBlockCache)
-            blocks.note_answer(prompt, rules, tokens)
+            cache = self._of(rules)
+            assert isinstance(cache, FixedBlockCache)
+            is_known = rules.keeps_answers and not rules.keeps_reasoning and blocks and all(map(has_content, blocks))
+            cache.note_answer(prompt, rules, tokens, prompt.answered(blocks) if is_known else None)
 
     def warm_prefix(self, prompt: Prompt, prefix: Prefix, ttl: str, rules: ModelRules, start: float) -> None:
         """Add breakpoint entries that were written before the call that starts at `start`, as `PrefixCache` does."""

@@ -59,6 +59,12 @@ class PromptHistory:
         if awaited:
             awaited[-1] = tokens
 
+    def add_answer(self, end: Prefix, answer: Prefix) -> None:
+        """The answer to the latest call whose prompt ends at `end` is known: the prefix `answer` ends with it."""
+        self.seen.update(new_prefixes(answer, self.seen)[0])
+        if self._awaited.get(end):
+            self._awaited[end].pop()
+
     def _find_answer(self, prompt: Prefix, after: list[Prefix]) -> tuple[Prefix | None, bool]:
         """The prefix that ends with an answer to `prompt`, and whether a bill says how long that is."""
         run = list(takewhile(attrgetter("is_of_assistant"), after))

@@ -5,26 +5,16 @@ look-up, and the lengths of prefixes, as counted or as bills say.
 """
 
 from __future__ import annotations
-
+import msgspec
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace, value
+from cachecost.prompts.blocks import Block, COMPACTION, Layer, Message, Part, Prefix, Thread, digest_of
+from cachecost.prompts.output_format import effort_asked, effort_layer, host_cache_keys, output_format, skills_asked, thinking_asked
+from cachecost.prompts.request import Breakpoint, Request, TTL
+from cachecost.providers.rules import ModelRules
 from collections.abc import Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, Protocol
-
-import msgspec
-
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
-from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
-from cachecost.prompts.output_format import (
-    effort_asked,
-    effort_layer,
-    host_cache_keys,
-    output_format,
-    skills_asked,
-    thinking_asked,
-)
-from cachecost.prompts.request import TTL, Breakpoint, Request
-from cachecost.providers.rules import ModelRules
 
 CacheKeys = tuple[str, str, str]
 ENCODER = JSONEncoder(separators=(",", ":"))
@@ -260,6 +250,7 @@ class Prompt(msgspec.Struct, frozen=True):
     `format_tokens` of them are the prompt of a structured output.
     `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
     `counter` says what two blocks begin with, for hosts that match tokens; None: nothing is known of that.
+    `hidden` are its hidden tokens by place; None: not known.
     """
 
     end: Prefix
@@ -272,6 +263,13 @@ class Prompt(msgspec.Struct, frozen=True):
     boundaries: tuple[Prefix, ...] | None = None
     format_tokens: int = 0
     counter: TokenCounter | None = None
+    hidden: Hidden | None = None
+
+    def answered(self, blocks: tuple[Block, ...]) -> Prefix | None:
+        """The prompt followed by an answer of these blocks; None where its frames are not known. Raises CannotCount."""
+        if self.counter is None or self.hidden is None:
+            return None
+        return _with_message(self.end, Message.of("assistant", blocks), self.counter, self.hidden)
 
 
 class _RenderedHead(msgspec.Struct, frozen=True):
@@ -358,6 +356,7 @@ class Renderer:
             places,
             hidden.format,
             self.counter,
+            hidden,
         )
 
     def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:
@@ -408,16 +407,7 @@ class Renderer:
         return known
 
     def _lift(self, known: dict[Thread, Prefix], start: Prefix, node: Thread, hidden: Hidden) -> Prefix:
-        return node.fold(known, start, lambda prefix, message: self._message(prefix, message, hidden))
-
-    def _message(self, prefix: Prefix, message: Message, hidden: Hidden) -> Prefix:
-        last, first = prefix.block, message.blocks[0] if hidden.each_message and message.blocks else None
-        if last is not None and first is not None and last.role == first.role and last.kind == first.kind == "text":
-            prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)  # calls and results have a frame of theirs anyway
-        for block in message.blocks:
-            frame = _frame(prefix, block, hidden)
-            prefix = prefix.then(block, Layer.MESSAGES, self.counter.block(block) + frame)
-        return prefix
+        return node.fold(known, start, lambda prefix, message: _with_message(prefix, message, self.counter, hidden))
 
     def _strip(self, thread: Thread) -> Thread:
         """The same messages without thinking blocks (rule 3)."""
@@ -456,6 +446,16 @@ class Renderer:
                 assert prefix.parent is not None
                 prefix = prefix.parent
         return prefix
+
+
+def _with_message(prefix: Prefix, message: Message, counter: TokenCounter, hidden: Hidden) -> Prefix:
+    last, first = prefix.block, message.blocks[0] if hidden.each_message and message.blocks else None
+    if last is not None and first is not None and last.role == first.role and last.kind == first.kind == "text":
+        prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)  # calls and results have a frame of theirs anyway
+    for block in message.blocks:
+        frame = _frame(prefix, block, hidden)
+        prefix = prefix.then(block, Layer.MESSAGES, counter.block(block) + frame)
+    return prefix
 
 
 def _frame(before: Prefix, block: Block, hidden: Hidden) -> int:

@@ -5,33 +5,20 @@ milliseconds, once.
 """
 
 from __future__ import annotations
-
+import msgspec
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.formatting import percent
+from cachecost.base.limits import is_tokens
+from cachecost.base.structs import replace, value
+from cachecost.base.toml_text import TomlLines, read_toml
+from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
+from cachecost.providers.hosts import ANY, AUTO_HOST, Catalogue, DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_model
+from cachecost.providers.usage import USUAL_TTL_S
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from math import exp
 from pathlib import Path
 from typing import Any
-
-import msgspec
-
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
-from cachecost.base.formatting import percent
-from cachecost.base.limits import is_tokens
-from cachecost.base.structs import replace
-from cachecost.base.toml_text import TomlLines, read_toml
-from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
-from cachecost.providers.hosts import (
-    ANY,
-    AUTO_HOST,
-    DEFAULT_HOST,
-    Catalogue,
-    Model,
-    catalogue,
-    host_of,
-    hosts,
-    unknown_model,
-)
-from cachecost.providers.usage import USUAL_TTL_S
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 """Rules in tokens that a file may give for a model, and the least that each can be."""
@@ -130,7 +117,7 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
-    *("keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
+    *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
     *("shared_prefix_tokens", "late_answer"),
     *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens"),
@@ -246,6 +233,10 @@ class ModelRules(msgspec.Struct, frozen=True):
     """Tokens at the end that are always computed anew."""
     capacity_tokens: int | None = None
     """What the cache holds: the least recently used go first. None: no bound."""
+    null_blocks: int = 0
+    """Blocks of that capacity that hold nothing. Grid."""
+    keeps_copies: bool = False
+    """A last block that is computed anew is kept beside the one that is cached. Grid."""
     keeps_answers: bool = False
     """An answer is cached as its call made it, and read when it first comes back. Grid."""
     keeps_unreasoned_answers: bool = False

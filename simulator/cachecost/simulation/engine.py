@@ -4,17 +4,10 @@ Calls as they are before any cache sees them are prepared once for all replays o
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 import msgspec
-
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
+from cachecost.base.structs import replace, value
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
@@ -22,15 +15,19 @@ from cachecost.caches.reporting import MachineRanges, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
-from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
-from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
+from cachecost.ledger.results import CallTimeline, EMPTY_TIMELINE, build_timeline
+from cachecost.ledger.rows import CallRow, Cost, NOT_EVALUATED, REFUSED, WARM_START
 from cachecost.prompts.passes import HostPrompts, PreparedRequest
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, TokenCounter
 from cachecost.prompts.request import Request, lacking_feature, refusal, sent_breakpoints, too_long
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import UNPRICED, ZERO, Quote, Usage
+from cachecost.providers.usage import Quote, UNPRICED, Usage, ZERO
 from cachecost.tokens.margins import PromptMargins
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -477,11 +474,9 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None:
-            if rules.shared_prefix_most_tokens:
-                outcomes = [with_shared_prefix(one, rules) for one in outcomes]
-            if call.billed.output_tokens:
-                self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens)
+        if call.billed is not None and rules.shared_prefix_most_tokens:
+            outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+        self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         if call.most_read is not None:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:

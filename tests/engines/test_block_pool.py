@@ -1,0 +1,27 @@
+"""Reads under a capacity against a plain pool of blocks; `test_engines.py` has vLLM's own."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from block_pool import BlockPool
+from random_logs import random_log, served_reads, simulated_reads
+
+from cachecost.base.structs import replace
+from cachecost.providers.rules import RuleBook
+
+
+@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("step", [2, 16])
+@pytest.mark.parametrize("blocks", [1, 8, 16, 40, 2_000])
+def test_calls_read_what_a_pool_of_blocks_reads(blocks: int, step: int, answers: bool) -> None:
+    rules = replace(RuleBook().rules("vllm", "Qwen/Qwen3-8B"), minimum_tokens=step, step_tokens=step)
+    holds = replace(rules, capacity_tokens=(blocks + rules.null_blocks) * step)
+    for seed in range(12):
+        chance = Random(seed)
+        opens, log = chance.random() < 0.5, random_log(chance, 20, answers)
+        reads = served_reads(log, BlockPool(blocks, step), opens)
+        assert simulated_reads(log, holds, opens) == reads, f"seed {seed}"
+        if blocks == 2_000:
+            assert simulated_reads(log, rules, opens) == reads, f"seed {seed}"
