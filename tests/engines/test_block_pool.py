@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from block_pool import BlockPool
-from random_logs import random_log, served_reads, simulated_reads
+from engine_logs import random_log, served_reads, simulated_reads
 
 from cachecost.base.structs import replace
 from cachecost.providers.rules import RuleBook

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from random_logs import LoggedCall, random_log, served_reads, simulated_reads, tokens_of
+from engine_logs import LoggedCall, random_log, served_reads, simulated_reads, tokens_of
 from sglang_engine import SglangEngine
 from vllm_engine import VllmEngine
 

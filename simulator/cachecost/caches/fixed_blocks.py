@@ -4,6 +4,11 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
 from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
@@ -13,9 +18,6 @@ from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
-from collections.abc import Iterator
-from dataclasses import dataclass
-from heapq import heappop, heappush
 
 Moment = tuple[float, float]
 """When tokens can be read (seconds), and the start of the call that sent them: never at that start itself (rule 11)."""

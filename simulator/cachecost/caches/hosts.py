@@ -1,9 +1,14 @@
 """The caches of all hosts of a replay, by the rule `matching`: what they do with prompts, and why."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
 import msgspec
+
 from cachecost.account.causes import Cause
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.causes import EarlierEntry, cause_of
 from cachecost.caches.expiry import CacheEntry, State
@@ -21,8 +26,6 @@ from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, 
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import TTLS
-from collections.abc import Callable, Sequence
-from typing import Protocol
 
 BREAKPOINT = "breakpoint"
 GRID = "grid"

@@ -5,16 +5,26 @@ look-up, and the lengths of prefixes, as counted or as bills say.
 """
 
 from __future__ import annotations
-import msgspec
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
-from cachecost.prompts.blocks import Block, COMPACTION, Layer, Message, Part, Prefix, Thread, digest_of
-from cachecost.prompts.output_format import effort_asked, effort_layer, host_cache_keys, output_format, skills_asked, thinking_asked
-from cachecost.prompts.request import Breakpoint, Request, TTL
-from cachecost.providers.rules import ModelRules
+
 from collections.abc import Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, Protocol
+
+import msgspec
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
+from cachecost.prompts.output_format import (
+    effort_asked,
+    effort_layer,
+    host_cache_keys,
+    output_format,
+    skills_asked,
+    thinking_asked,
+)
+from cachecost.prompts.request import TTL, Breakpoint, Request
+from cachecost.providers.rules import ModelRules
 
 CacheKeys = tuple[str, str, str]
 ENCODER = JSONEncoder(separators=(",", ":"))

@@ -5,20 +5,33 @@ milliseconds, once.
 """
 
 from __future__ import annotations
-import msgspec
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
-from cachecost.base.formatting import percent
-from cachecost.base.limits import is_tokens
-from cachecost.base.structs import replace, value
-from cachecost.base.toml_text import TomlLines, read_toml
-from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
-from cachecost.providers.hosts import ANY, AUTO_HOST, Catalogue, DEFAULT_HOST, Model, catalogue, host_of, hosts, unknown_model
-from cachecost.providers.usage import USUAL_TTL_S
+
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from math import exp
 from pathlib import Path
 from typing import Any
+
+import msgspec
+
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, OtherCache, nearest
+from cachecost.base.formatting import percent
+from cachecost.base.limits import is_tokens
+from cachecost.base.structs import replace
+from cachecost.base.toml_text import TomlLines, read_toml
+from cachecost.providers.assumptions import Assumptions, assumptions_from, read_assumptions
+from cachecost.providers.hosts import (
+    ANY,
+    AUTO_HOST,
+    DEFAULT_HOST,
+    Catalogue,
+    Model,
+    catalogue,
+    host_of,
+    hosts,
+    unknown_model,
+)
+from cachecost.providers.usage import USUAL_TTL_S
 
 LEAST = {"minimum_tokens": 0, "capacity_tokens": 1, "step_tokens": 1}
 """Rules in tokens that a file may give for a model, and the least that each can be."""

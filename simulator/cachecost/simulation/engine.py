@@ -4,10 +4,17 @@ Calls as they are before any cache sees them are prepared once for all replays o
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import msgspec
+
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace, value
+from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
@@ -15,19 +22,15 @@ from cachecost.caches.reporting import MachineRanges, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
-from cachecost.ledger.results import CallTimeline, EMPTY_TIMELINE, build_timeline
-from cachecost.ledger.rows import CallRow, Cost, NOT_EVALUATED, REFUSED, WARM_START
+from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
+from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
 from cachecost.prompts.passes import HostPrompts, PreparedRequest
 from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, TokenCounter
 from cachecost.prompts.request import Request, lacking_feature, refusal, sent_breakpoints, too_long
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.rules import ModelRules
-from cachecost.providers.usage import Quote, UNPRICED, Usage, ZERO
+from cachecost.providers.usage import UNPRICED, ZERO, Quote, Usage
 from cachecost.tokens.margins import PromptMargins
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import ceil
-from typing import Any, NamedTuple, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
