@@ -102,7 +102,7 @@ class PackedBlock(Block, frozen=True):
     """A block as `block_of` makes it of its content, which it keeps as compact JSON (`keep_bytes`): objects take more
     memory.
 
-    A copy with other fields is given the content, parsed, so that it is known to be something else (`packed_content`).
+    A copy with other fields has the content parsed, so that it is known to be something else (`packed_content`).
     """
 
     @property  # type: ignore[misc]
@@ -110,6 +110,9 @@ class PackedBlock(Block, frozen=True):
         """The content, parsed each time that somebody asks."""
         stored = _STORED.__get__(self)
         return _decode(read_bytes(stored)) if type(stored) in PACKED else stored  # type: ignore[no-any-return]
+
+    def __replace__(self, **changes: Any) -> PackedBlock:
+        return msgspec.structs.replace(self, **{"content": self.content, **changes})
 
 
 def has_content(block: Block) -> bool:

@@ -504,7 +504,6 @@ def bringing(block: Block, content: Mapping[str, Any], deferred: Mapping[str, Bl
         return block
     return replace(
         block,
-        content=block.content,
         digest=digest_of(block.role, block.kind, b"".join([block.digest, *(tool.digest for tool in brought)])),
         size=block.size + sum(tool.size for tool in brought),
         brought=tuple(tool.content for tool in brought if tool.content is not None),
