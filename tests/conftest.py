@@ -30,9 +30,10 @@ for _name in ("COLUMNS", "LINES"):  # readline, which pytest loads, sets them fo
 gc.set_threshold(*COLLECTION_THRESHOLDS)  # as commands do; the tests themselves are a heap that never shrinks
 ORPHANS = pytest.StashKey[list[Path]]()
 
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=30)
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("dev", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "quick"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -15,6 +15,7 @@ from cachecost.commands.option_values import command_defaults
 from cachecost.configuration.discovery import find_files
 from cachecost.configuration.project_settings import GENERAL, REFUSED, SETTABLE, read_settings
 from command_runs import run_here
+from slow_cases import mostly_slow
 
 COMMANDS = dict(load_named_commands(SETTABLE))
 
@@ -98,7 +99,7 @@ def test_any_keys_with_any_values_end_with_words(top: dict[str, str], tables: di
 SEED = '[tool.cachecost]\nhost = "bedrock"\nrule = ["seed=3"]\n[tool.cachecost.volumes]\n"my \\" agent" = 4\n'
 
 
-@pytest.mark.parametrize("number", range(100))
+@pytest.mark.parametrize("number", mostly_slow(range(100), 30))
 def test_a_damaged_file_ends_with_words(number: int) -> None:
     """Bytes of a good file are cut, doubled and replaced; input N is always the same."""
     random_of = random.Random(number)

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.command_runs import run_here
 
+from slow_cases import mostly_slow
+
 SECRET = "hunter2-secret"
 FILES = {
     ".env": f'ROOT_PASSWORD={SECRET}\nAPI_KEY="{SECRET}"\n',
@@ -45,7 +47,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", mostly_slow(FILES, 12))
 def test_a_foreign_file_is_not_quoted(tmp_path: Path, name: str, command: str) -> None:
     (tmp_path / name).write_text(FILES[name])
     ended = run_here(*command.format(name).split(), cwd=tmp_path)

@@ -16,6 +16,7 @@ from cachecost.commands.output_paths import CheckedCommand, OutputPath, PagePath
 from command_runs import printed, run_here
 from hostile.seeds import PRICES, SCENARIO
 from hostile.test_inert import log_with
+from slow_cases import mostly_slow
 
 FILES = ("log.jsonl", "rec.jsonl", "s.yaml", "own.toml")
 WORDS = {
@@ -113,7 +114,7 @@ def test_every_command_with_an_output_is_checked_and_called_here() -> None:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize(("name", "option"), outputs())
+@pytest.mark.parametrize(("name", "option"), mostly_slow(outputs(), 12))
 def test_an_output_that_is_an_input_is_refused(name: str, option: str, spelling: str, folder: Path) -> None:
     place = SPELLINGS[spelling](folder / INPUTS[name])
     before = contents(folder)

@@ -28,7 +28,7 @@ from cachecost.strategies.spec import StrategySpec
 from slow_cases import mostly_slow
 
 CLAUDE = partial(RuleBook().rules, "anthropic")
-every_strategy = pytest.mark.parametrize("name", names())
+every_strategy = pytest.mark.parametrize("name", mostly_slow(names(), 30))
 
 
 def made(name: str) -> Strategy:

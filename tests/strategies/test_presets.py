@@ -25,6 +25,7 @@ from cachecost.strategies.agent import Agent
 from cachecost.strategies.changes.keepalive import Adapt
 from cachecost.strategies.placements import MAXIMUM_BREAKPOINTS, LastTool, Placement, SystemBlock
 from cachecost.strategies.presets import PLACEMENTS, PRESETS
+from slow_cases import mostly_slow
 
 MODEL = "claude-sonnet-4-5"
 PRICES = PriceBook.load(None, None)
@@ -33,7 +34,7 @@ START = 1_772_442_000.0
 TERMS = ReplaySetup(RuleBook(), PRICES, tokens="bytes", model=MODEL)
 OVERFLOWING = {"rfc013-list-system", "continue-systemAndTools", "llama-index-cache-idx"}
 TOO_MANY = "A maximum of 4 blocks with cache_control may be provided. Found "
-every_preset = pytest.mark.parametrize("name", sorted(PRESETS))
+every_preset = pytest.mark.parametrize("name", mostly_slow(sorted(PRESETS), 30))
 
 
 def block(role: str, name: str, tokens: int, kind: str = "text") -> Block:

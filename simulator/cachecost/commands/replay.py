@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +14,7 @@ import click
 import msgspec
 
 from cachecost.base.atomic_files import is_yaml
-from cachecost.base.errors import CannotEvaluate, exit_code
+from cachecost.base.errors import CannotEvaluate, InputError, exit_code
 from cachecost.base.formatting import count_text, inert_json
 from cachecost.base.structs import replace
 from cachecost.commands import options
@@ -157,15 +158,27 @@ class ReplayJob(msgspec.Struct, frozen=True):
                 name = f"{AS_RECORDED}, {capacity:,} tokens kept"
                 yield _recorded_ledger(self.bar.count(calls), setup, with_timelines, name)
 
-    def _calls(self) -> Iterator[Call]:
+    def _calls(self, keep_content: bool = True) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
-            for call in self.bill.add_all(read_logs(self.logs)):
+            for call in self.bill.add_all(read_logs(self.logs, keep_content)):
                 self.model_days.add(call)
                 yield call
 
+    def _may_match_tokens(self) -> bool:
+        """Whether a host may match inside blocks, for which their content is needed: not if the log's first call says
+        that its host caches at breakpoints."""
+        path = self.logs.single
+        if path is None or not path.is_file():
+            return True
+        with suppress(CannotEvaluate, InputError):
+            for call in read_logs(Logs([path], self.logs.format_), keep_content=False):
+                setup, model = self.setup, self.model or call.request.model
+                return setup.rules.rules(host_of(call.host, setup.host, model), model, call.day).is_automatic
+        return True
+
     def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
-        calls = self._calls()
+        calls = self._calls(keep_content=self.tokens != "bytes" or self._may_match_tokens())
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)
