@@ -6,16 +6,20 @@ a millisecond of code, and are created in half the time.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, TypeVar
 
 import msgspec
 
 Kind = TypeVar("Kind")
-_replace: Any = dataclasses.replace
 
 
 def replace(one: Kind, /, **changes: object) -> Kind:
     """A copy of a struct or a dataclass with other values of some fields. Raises TypeError for a name of none."""
-    changed: Kind = one.__replace__(**changes) if isinstance(one, msgspec.Struct) else _replace(one, **changes)
-    return changed
+    if isinstance(one, msgspec.Struct):
+        changed: Kind = one.__replace__(**changes)
+        return changed
+    from dataclasses import replace as replace_fields  # most commands load no dataclass
+
+    made: Any = replace_fields
+    copied: Kind = made(one, **changes)
+    return copied

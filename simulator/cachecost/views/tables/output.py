@@ -10,13 +10,15 @@ from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cachecost.analysis.comparison.summary import Summary, find_ranks
 from cachecost.base.atomic_files import open_whole
 from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
-from cachecost.ledger.results import Ledger
 from cachecost.views.tables.table import COMPARISON, Column, Table
+
+if TYPE_CHECKING:
+    from cachecost.analysis.comparison.summary import Summary
+    from cachecost.ledger.results import Ledger
 
 Row = Mapping[str, Any]
 
@@ -84,6 +86,8 @@ def lower_bound_sentence(ledgers: Sequence[Ledger]) -> str:
 
 def rank_column(summary: Summary, names: Sequence[str]) -> Column:
     """The ranks of the strategies of these names; an empty cell for one that is not compared, and for "" (the bill)."""
+    from cachecost.analysis.comparison.summary import find_ranks  # as most who write tables rank nothing
+
     ranks = find_ranks(summary)
     return Column("rank", "rank", [str(ranks.get(name, "")) for name in names], rank=COMPARISON)
 
