@@ -30,6 +30,15 @@ class Characters:
         raise AssertionError("nothing is rendered here")
 
 
+class CountedCharacters(Characters):
+    def __init__(self) -> None:
+        self.counts = 0
+
+    def shared(self, one: Block, other: Block) -> int:
+        self.counts += 1
+        return super().shared(one, other)
+
+
 UNITS = rules(matching="units")
 
 
@@ -83,3 +92,12 @@ TEXTS = st.sampled_from(["=a", "=ab", "=abc", "=abd", "=b", "=ba"])
 def test_random_prompts_read_what_whole_lists_of_tokens_say(prompts: list[list[str]]) -> None:
     sent = tuple(map(tuple, prompts))
     assert reads_of(*sent) == plain_reads(sent)
+
+
+def test_texts_are_counted_once_a_call_however_many_units_a_block_has() -> None:
+    """A count tokenizes both texts: prompts that part at 100 places would take 100 counts a call."""
+    tree, cache, counter, text = Tree(), FixedUnitCache(), CountedCharacters(), "a" * 200
+    for number in range(100):
+        prompt = replace(tree.prompt(f"={text[: 2 * number]}b{text[2 * number :]}"), counter=counter)
+        cache.call(prompt, UNITS, 60.0 * number)
+    assert 0 < counter.counts <= 100

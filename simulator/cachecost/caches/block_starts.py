@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container
-from operator import itemgetter
 
 from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.compare import text_of
+from cachecost.prompts.compare import first_difference, text_of
 from cachecost.prompts.exact_json import has_content
 
 BlockKind = tuple[str, str]
 """Role and kind: blocks of others are put in another frame by the template, and share nothing."""
 SharedTokens = Callable[[Block, Block], int]
 """The tokens that two blocks both begin with."""
+
+
+def shared_characters(one: Block | None, other: Block | None) -> int:
+    """The characters that the texts of two blocks both begin with. -1 if a template puts them in different frames."""
+    if one is None or other is None or (one.role, one.kind) != (other.role, other.kind):
+        return -1
+    return first_difference(text_of(one), text_of(other))
 
 
 class BlockStarts:
@@ -43,13 +49,12 @@ class BlockStarts:
             for one in earlier:
                 self._sort_in(node, one)
         place, beside = self._sort_in(node, new)
-        found = [
-            (shared(one.block, new.block), one)
-            for one in (*beside[max(0, place - 1) : place], *beside[place + 1 : place + 2])
-            if one.block is not None
-        ]
-        tokens, nearest = max(found, key=itemgetter(0), default=(0, new))
-        tokens = min(tokens, new.tokens - node.tokens, nearest.tokens - node.tokens)
+        around = (*beside[max(0, place - 1) : place], *beside[place + 1 : place + 2])
+        neighbours = [(one.block, one) for one in around if one.block is not None]
+        if not neighbours:
+            return None
+        block, nearest = max(neighbours, key=lambda pair: shared_characters(new.block, pair[0]))
+        tokens = min(shared(block, new.block), new.tokens - node.tokens, nearest.tokens - node.tokens)
         return (node.tokens + tokens, nearest) if tokens > 0 else None
 
     def _sort_in(self, node: Prefix, child: Prefix) -> tuple[int, list[Prefix]]:

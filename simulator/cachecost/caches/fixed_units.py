@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from copy import copy
+from typing import NamedTuple
 
-from cachecost.caches.block_starts import BlockStarts, SharedTokens
+from cachecost.caches.block_starts import BlockStarts, SharedTokens, shared_characters
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import CacheEntry, State, new_entry
 from cachecost.caches.reporting import PromptHistory, build_outcome
@@ -14,6 +16,14 @@ from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
 from cachecost.providers.rules import ModelRules
 
 
+class InnerUnit(NamedTuple):
+    """A unit that ends inside a block: it holds the first `characters` of the text of `block`."""
+
+    unit: Prefix
+    block: Block
+    characters: int
+
+
 class FixedUnitCache:
     """Units of all accounts and models. A prefix belongs to one of each: its root or its cache key differs."""
 
@@ -21,8 +31,8 @@ class FixedUnitCache:
         self._units: dict[Prefix, CacheEntry] = {}
         self._answers = PromptHistory()
         self._starts = BlockStarts(self._answers.seen)
-        self._inside: dict[Prefix, list[tuple[Prefix, Block]]] = {}
-        """Units that end inside a block, by the prefix before it, the longest first, each with such a block."""
+        self._inside: dict[Prefix, list[InnerUnit]] = {}
+        """Units that end inside a block, by the prefix before it, the longest first."""
 
     def call(
         self, prompt: Prompt, rules: ModelRules, start: float, ttft_s: float = 0.0, sizes: PrefixSizes = AS_COUNTED
@@ -42,7 +52,7 @@ class FixedUnitCache:
         if shared and answer and shared in units:
             units[answer] = copy(units[shared])  # as old as that of its prompt
         end = answer or (new[-1] if new else shared)
-        hit = self._longest_live(end, start, shares) if end else None
+        hit = self._longest_live(end, start) if end else None
         for node in dict.fromkeys((inside or shared, hit, prompt.end)):
             if not node or not node.tokens:
                 continue
@@ -63,26 +73,27 @@ class FixedUnitCache:
         begun, node = self._starts.add(new, shares), new.parent
         if begun is None or node is None or new.block is None:
             return None
-        tokens = begun[0] - node.tokens
         inside = self._inside.setdefault(node, [])
-        for unit, block in inside:
-            if unit.tokens == begun[0] and shares(block, new.block) >= tokens:
-                return unit
-        unit = node.cache_key(new.block.digest, new.layer, tokens)
-        inside.append((unit, new.block))
-        inside.sort(key=lambda one: -one[0].tokens)
+        characters = shared_characters(new.block, begun[1].block)
+        for one in inside:
+            if one.unit.tokens == begun[0] and shared_characters(new.block, one.block) >= one.characters:
+                return one.unit
+        unit = node.cache_key(new.block.digest, new.layer, begun[0] - node.tokens)
+        insort(inside, InnerUnit(unit, new.block, characters), key=lambda one: -one.unit.tokens)
         return unit
 
-    def _longest_live(self, end: Prefix, now: float, shares: SharedTokens | None) -> Prefix | None:
+    def _longest_live(self, end: Prefix, now: float) -> Prefix | None:
         """The longest unit of a prompt up to `end` that can be read."""
         for node in prefixes_back(end):
             if self.state(node, "5m", None, now) == "live":
                 return node
-            if node.parent in self._inside and node.block is not None and shares:
-                for unit, block in self._inside[node.parent]:
-                    is_begun = unit.tokens <= node.parent.tokens + shares(block, node.block)
-                    if is_begun and self.state(unit, "5m", None, now) == "live":
-                        return unit
+            for one in self._inside.get(node.parent, ()) if node.parent else ():
+                if (
+                    one.unit.tokens <= node.tokens
+                    and self.state(one.unit, "5m", None, now) == "live"
+                    and shared_characters(one.block, node.block) >= one.characters
+                ):
+                    return one.unit
         return None
 
     def state(self, prefix: Prefix, ttl: str, rules: ModelRules | None, now: float) -> State:

@@ -68,6 +68,8 @@ class TextCounter:
         self._disk: DiskCounts | None = disk_counts(tally.key)
         self._blocks: dict[bytes, int] = {}
         self._kinds: dict[bytes, str] = {}
+        self._wholes: dict[bytes, int] = {}
+        """The tally of whole texts, where their beginnings are asked for."""
         self.margins = margins_of(calibration.generation, name, self.error_margin)
         self._schemas: dict[str, int] = {}
         self._costs: dict[str, float] = {}
@@ -92,7 +94,9 @@ class TextCounter:
             return 0
         text = text_of(one)
         begin = text[: first_difference(text, text_of(other))]
-        return self.block(one) * count_texts(self._tally, (begin,)) // max(count_texts(self._tally, (text,)), 1)
+        if one.digest not in self._wholes:
+            self._wholes[one.digest] = max(count_texts(self._tally, (text,)), 1)
+        return self.block(one) * count_texts(self._tally, (begin,)) // self._wholes[one.digest]
 
     def content_kind(self, block: Block) -> str:
         """The content kind of `block`, which decides its margin: a stated count is somebody's count, or a guess, and no
