@@ -26,6 +26,8 @@ Cause = Literal[
     "model_changed",
     "thinking_stripped",
     "ttl_expired",
+    "evicted",
+    "upstream_changed",
     "lookback_exceeded",
     "below_minimum",
     "no_breakpoint",

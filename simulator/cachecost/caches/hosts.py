@@ -15,7 +15,7 @@ from cachecost.caches.expiry import CacheEntry, State
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
-from cachecost.caches.inspection import CallInspection
+from cachecost.caches.inspection import AutomaticInspection, BreakpointInspection
 from cachecost.caches.losses import Lineage, Loss
 from cachecost.caches.reporting import build_outcome, round_down_to_block
 from cachecost.prompts.blocks import Block, Prefix
@@ -143,6 +143,8 @@ class CacheResult(msgspec.Struct, frozen=True):
     outcomes: list[Outcome]
     cause: Cause
     losses: tuple[Loss, ...] = ()
+    cut: Loss | None = None
+    """Of a call that lost nothing here: what changed since the call that it continues."""
 
 
 class SimulatedHosts(HostCaches):
@@ -178,14 +180,27 @@ class SimulatedHosts(HostCaches):
         self._calls = number or self._calls + 1
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
-        losses: tuple[Loss, ...] = ()
-        if rules.uses_breakpoints:
-            cache, shared = self.with_breakpoints, self._lineage.find_shared(prompt)
-            call = CallInspection(self._calls, request, prompt, rules, start, sizes[0], cache, 0, shared, relatives)
-            if not call.is_healthy():
-                found = cache.find(prompt, rules, start, sizes[0])
-                losses = tuple(replace(call, read=found[0].depth if found else 0).losses())
-            outcomes = self._call_passes(prompts, rules, times, sizes)
+        losses, cut = tuple[Loss, ...](), None
+        if rules.uses_breakpoints or rules.is_automatic:
+            shared = self._lineage.find_shared(prompt)
+            common = self._calls, request, prompt, rules, start, sizes[0]
+            if rules.uses_breakpoints:
+                cache = self.with_breakpoints
+                call = BreakpointInspection(*common, 0, shared, relatives, cache)
+                if not call.is_healthy():
+                    found = cache.find(prompt, rules, start, sizes[0])
+                    losses = tuple(replace(call, read=found[0].depth if found else 0).losses())
+                outcomes = self._call_passes(prompts, rules, times, sizes)
+            else:
+                near = (relatives.nearest, relatives.latest)
+                asked = {shared: rules, **{one.entry: one.rules for one in near if one and one.entry}}
+                states = {prefix: self.state(prefix, "5m", one, start) for prefix, one in asked.items()}
+                outcomes = self._call_passes(prompts, rules, times, sizes)
+                hit, read = outcomes[0].hit, outcomes[0].read
+                depth = hit.depth if hit else 0
+                own = AutomaticInspection(*common, depth, shared, relatives, read, states, self)
+                losses = tuple(own.losses())
+                cut = None if losses else own.cut()
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
             if losses:  # the largest, the first of equal ones
                 cause = max(losses, key=lambda loss: loss.tokens).cause
@@ -204,7 +219,7 @@ class SimulatedHosts(HostCaches):
         if deepest is None and outcomes[0].breakpoints:
             deepest = outcomes[0].breakpoints[-1]
         self._lineage.remember(self._calls, start, request, prompt, rules, deepest, relatives)
-        return CacheResult(outcomes, cause, losses)
+        return CacheResult(outcomes, cause, losses, cut)
 
     def _call_passes(
         self, prompts: Sequence[Prompt], rules: ModelRules, times: tuple[float, float], sizes: Sequence[PrefixSizes]

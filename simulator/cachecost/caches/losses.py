@@ -410,7 +410,7 @@ class Loss(msgspec.Struct, frozen=True):
     `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
     `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
     is lost by this cause; `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached
-    is sent again, as it was or in another version. `place` and `place_before` are the pools of this call and of
+    is sent again, as it was or in another version; `has_all_messages`: at least as many messages are. `place` and `place_before` are the pools of this call and of
     `since`, where they differ. `is_apart`: `since` is of another conversation; `is_out_of_order`: and what both send
     comes after content of their own.
     """
@@ -433,3 +433,4 @@ class Loss(msgspec.Struct, frozen=True):
     place_before: str = ""
     is_apart: bool = False
     is_out_of_order: bool = False
+    has_all_messages: bool = False

@@ -364,13 +364,15 @@ AS_RECORDED = "as recorded"
 class Pass(msgspec.Struct, frozen=True):
     """One pass of a call: what was sent, how long that is, what the cache did with it.
 
-    `losses` are what the first pass paid for again although an earlier call had sent it, on hosts with a lookback.
+    `losses` are what the first pass paid for again although an earlier call had sent it, `cut` what changed where it
+    paid nothing.
     """
 
     prompt: Prompt
     sizes: PrefixSizes
     outcome: Outcome
     losses: tuple[Loss, ...] = ()
+    cut: Loss | None = None
 
     @property
     def spans(self) -> Spans:
@@ -484,7 +486,8 @@ class Simulation:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
             cause = WARM_START
-        passed = tuple(map(Pass, prompts, sizes, outcomes, (looked.losses, *[()] * (len(prompts) - 1))))
+        first = Pass(prompts[0], sizes[0], outcomes[0], looked.losses, looked.cut)
+        passed = (first, *map(Pass, prompts[1:], sizes[1:], outcomes[1:]))
         return SimulatedCall(self._row_with_usage(call, passed, made, cause), passed, rules, made.prices)
 
     def note_answer(self, simulated: SimulatedCall) -> None:

@@ -35,12 +35,14 @@ from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
+from cachecost.caches.reporting import reported_read
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import WarmReads
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
 from cachecost.simulation.setup import ReplaySetup
@@ -59,20 +61,22 @@ def _find_request_rewrites(
     replays, bills = Replays(logged.workload()), [bill for _, bill in logged.calls]
     observed = observe_replay(replays, replays.recorded)
     losses: dict[int, list[tuple[Loss, BilledCall | None]]] = {}
-    for loss in observed.losses:
+    for loss in (*observed.losses, *observed.cuts):
         before = bills[loss.since.number - 1] if loss.since else None
-        was_cached = before is None or before.cached > 0  # as far as the bill of the call that sent it before shows
+        was_cached = before is None or _cached_after(before, observed.rules[loss.call - 1]) > 0  # as far as the bill of the call that sent it before shows
         if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append((loss, before))
-    for (call, bill), row, margin in zip(logged.calls, observed.rows, observed.read_margins, strict=True):
-        if row.error is not None:
+    for (call, bill), row, rules, margin in zip(
+        logged.calls, observed.rows, observed.rules, observed.read_margins, strict=True
+    ):
+        if row.error is not None or rules is None:
             continue
         expected = row.usage.read
-        for start, end, found in _find_paid_spans(bill, expected, margin, losses.get(row.call, [])):
+        for start, end, found in _find_paid_spans(bill, expected, margin, losses.get(row.call, []), rules):
             usd, before_it = (prices.rewrite_cost(bill, at - bill.read) for at in (end, start))
             cost = ZERO if usd is None or before_it is None else usd - before_it
             if found is None:
-                words = _describe_unexplained(bill.read, expected)
+                words = _describe_unexplained(bill.read, expected, rules)
                 yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
                 continue
             words, where = message(found, call.request, end - start), place(found, call.request)
@@ -84,8 +88,17 @@ def _find_request_rewrites(
             yield BilledRewrite(file_of[id(bill)], bill, before, *what)
 
 
+def _cached_after(bill: BilledCall, rules: ModelRules | None) -> int:
+    """The tokens that are cached after a call, as its bill shows."""
+    return bill.total_input if rules is not None and rules.is_automatic else bill.cached
+
+
 def _find_paid_spans(
-    bill: BilledCall, expected: int, margin: float, losses: Sequence[tuple[Loss, BilledCall | None]]
+    bill: BilledCall,
+    expected: int,
+    margin: float,
+    losses: Sequence[tuple[Loss, BilledCall | None]],
+    rules: ModelRules,
 ) -> Iterator[tuple[int, int, Loss | None]]:
     """From where to where a bill paid again, in the order of the prompt, and the loss that explains it.
 
@@ -96,19 +109,25 @@ def _find_paid_spans(
     for loss, before in losses:
         limit = expected + loss.tokens
         if before is not None and not before.is_summed:
-            limit = before.cached if loss.is_whole else min(limit, before.cached)
+            cached = _cached_after(before, rules)
+            limit = cached if loss.is_whole or (rules.is_automatic and loss.has_all_messages) else min(limit, cached)
         ends.append((limit, loss))
     ends.sort(key=lambda one: one[0])
     at = bill.read
-    for limit, cause in ends if bill.is_summed else [(expected, None), *ends]:
+    if not bill.is_summed and not (ends and rules.is_automatic):  # these may find any length before what changed
+        ends.insert(0, (expected, None))
+    for limit, cause in ends:
         stop = min(limit, bill.total_input)
+        if rules.is_automatic:
+            stop = reported_read(stop, bill.total_input, rules)
         if stop - at > max(TOLERANCE, ESTIMATE * limit, 0.0 if cause else margin):
             yield at, stop, cause
             at = stop
 
 
-def _describe_unexplained(read: int, expected: int) -> str:
-    return f"read {read:,} of {expected:,} tokens that should have been cached; the requests do not say why"
+def _describe_unexplained(read: int, expected: int, rules: ModelRules | None = None) -> str:
+    what = f"read {read:,} of {expected:,} tokens that should have been cached"
+    return f"{what}; {rules and rules.range_in_words or 'the requests do not say why'}"
 
 
 def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
@@ -183,7 +202,8 @@ def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices
     for call, bill in zip(calls, billed, strict=True):
         if bill and not call.why_unknown and not call.is_bill_only and call.billed is not None:
             with suppress(CannotEvaluate):
-                known += [(call, bill)] if setup.rules_for(call).uses_breakpoints else []
+                rules = setup.rules_for(call)
+                known += [(call, bill)] if rules.uses_breakpoints or rules.is_automatic else []
     has_requests = {id(bill) for _, bill in known}
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)
