@@ -151,7 +151,7 @@ class SimulatedHosts(HostCaches):
     """The caches of all hosts of a replay, and the calls that they saw."""
 
     explains = True
-    """Whether each call is compared with earlier ones, so that its cause and its losses are known."""
+    """Whether calls with breakpoints are compared with earlier ones, so that their causes and losses are known."""
 
     def __init__(self, cache: PrefixCache | None = None, lineage: Lineage | None = None) -> None:
         super().__init__(cache)
@@ -175,7 +175,7 @@ class SimulatedHosts(HostCaches):
         `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
         one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
         """
-        if not self.explains:
+        if not (self.explains or rules.is_automatic):
             return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
@@ -233,6 +233,6 @@ class SimulatedHosts(HostCaches):
 
 
 class UnexplainedHosts(SimulatedHosts):
-    """The caches of all hosts of a replay that is only priced: no call is compared with earlier ones."""
+    """The caches of all hosts of a replay that is only priced: calls with breakpoints have no causes."""
 
     explains = False

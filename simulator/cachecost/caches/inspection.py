@@ -310,10 +310,14 @@ class AutomaticInspection(CallInspection, frozen=True):
                 yield replace(loss, tokens=lost)
 
     def cut(self) -> Loss | None:
-        """What changed since the call that this one continues, whatever was read: bills may show that it was lost."""
+        """What changed since the call that this one continues, whatever was read: bills may show that it was lost.
+
+        Its tokens are all up to where both are alike again.
+        """
         for before in self._compared():
             if change := find_change_since(before, self.last):
-                return self._loss_by(change, change.now[0].parent)
+                limit = reported_read(change.tokens(None, self.sizes), self.sizes.total(self.prompt), self.rules)
+                return replace(self._loss_by(change, None), tokens=limit)
         return None
 
     def _find_unread(self, shared: Prefix) -> Loss | None:
@@ -325,4 +329,6 @@ class AutomaticInspection(CallInspection, frozen=True):
         near = (one for one in (self.relatives.nearest, self.relatives.latest) if one and begins_with(one.end, shared))
         since, tokens = next(near, sender), tokens_between(self._read_prefix(), shared, self.sizes)
         ttl = since.ttl if cause == "ttl_expired" else ""
-        return Loss(self.call, cause, first, shared.depth, since=since, gap_s=self.start - since.start, ttl=ttl, tokens=tokens)
+        return Loss(
+            self.call, cause, first, shared.depth, since=since, gap_s=self.start - since.start, ttl=ttl, tokens=tokens
+        )

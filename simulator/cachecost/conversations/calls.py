@@ -153,7 +153,7 @@ class Call(msgspec.Struct, frozen=True):
     server tools and summaries in it make the call several passes; where the reader keeps no content it holds only an
     answer with server tools. `number` is the call's place in its file, where the file is not in time order (0: it is).
     `most_read` is how many tokens the call can read at most, because its bill shows that what comes after them was lost
-    (None: no limit). `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds.
+    (None: no limit), and with `is_lost_by_change` only while it changes what the call before it sent. `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds.
 
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine). `source` is who
     recorded the call, `session` the conversation that the log says it belongs to, `project` the folder that the agent
@@ -179,6 +179,7 @@ class Call(msgspec.Struct, frozen=True):
     is_batch: bool = False
     number: int = 0
     most_read: int | None = None
+    is_lost_by_change: bool = False
     rounding_s: float = 0.0
     billed: Usage | None = None
     iterations: tuple[Iteration, ...] = ()

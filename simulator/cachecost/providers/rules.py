@@ -198,6 +198,14 @@ ANY_CACHE = "bill, replay and validate support it"
 """Commands that need no breakpoints, as a hint."""
 LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"
 """All that some commands support."""
+AUTOMATIC_CACHES = "automatic caches, and breakpoint caches with a lookback, like Claude's"
+"""What these commands support."""
+EXPLAIN_AUTOMATIC = frozenset({"explain", "whatif", "view"})
+
+
+def supported_by(command: str) -> str:
+    """The caches that a command supports, in words."""
+    return AUTOMATIC_CACHES if command in EXPLAIN_AUTOMATIC else LOOKBACK_CACHES
 
 
 class ModelRules(msgspec.Struct, frozen=True):
@@ -332,10 +340,14 @@ class ModelRules(msgspec.Struct, frozen=True):
         """Whether it caches by the Messages API's breakpoints, with their lookback (rules 5, 9)."""
         return self.matching == "breakpoint" and self.finds == "lookback"
 
-    def require_breakpoints(self, what: str) -> None:
-        """Raise OtherCache unless it caches by breakpoints, which is all that `what` ("explain") supports."""
-        if not self.uses_breakpoints:
-            raise OtherCache(f"{what} supports {LOOKBACK_CACHES}; {self.way_in_words} ({ANY_CACHE})")
+    def is_supported_by(self, command: str) -> bool:
+        """Whether a command ("explain") supports this cache: by breakpoints, for some also without."""
+        return self.uses_breakpoints or (self.is_automatic and command in EXPLAIN_AUTOMATIC)
+
+    def require_support(self, command: str) -> None:
+        """Raise OtherCache unless `command` supports this cache."""
+        if not self.is_supported_by(command):
+            raise OtherCache(f"{command} supports {supported_by(command)}; {self.way_in_words} ({ANY_CACHE})")
 
     @property
     def way_in_words(self) -> str:

@@ -401,6 +401,13 @@ class SimulatedCall(NamedTuple):
         return self.passes[0].losses if self.passes else ()
 
     @property
+    def has_changed(self) -> bool:
+        """Whether what the call before it sent has changed, or expired, on a host that caches by itself: its bill may
+        show that more was lost by it than here."""
+        is_automatic = self.rules is not None and self.rules.is_automatic
+        return is_automatic and bool(self.passes) and bool(self.losses or self.passes[0].cut)
+
+    @property
     def read_margin(self) -> float:
         """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells."""
         return (self.row.error_margin or 0.0) * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
@@ -482,11 +489,19 @@ class Simulation:
         if call.billed is not None and rules.shared_prefix_most_tokens:
             outcomes = [with_shared_prefix(one, rules) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
-        if call.most_read is not None:
+        losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)
+        if call.most_read is not None and not rules.is_automatic:
             outcomes[0] = outcomes[0].with_read(call.most_read)
+        elif call.most_read is not None and (change or not call.is_lost_by_change):
+            lost = outcomes[0].read - call.most_read
+            if lost > 0:
+                outcomes[0] = replace(outcomes[0], read=call.most_read, uncached=outcomes[0].uncached + lost)
+            if change and lost > 0:
+                more = lost + change.tokens if change in losses else max(lost, change.tokens - call.most_read)
+                losses, cause = (replace(change, tokens=more),), change.cause
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
             cause = WARM_START
-        first = Pass(prompts[0], sizes[0], outcomes[0], looked.losses, looked.cut)
+        first = Pass(prompts[0], sizes[0], outcomes[0], losses, looked.cut)
         passed = (first, *map(Pass, prompts[1:], sizes[1:], outcomes[1:]))
         return SimulatedCall(self._row_with_usage(call, passed, made, cause), passed, rules, made.prices)
 

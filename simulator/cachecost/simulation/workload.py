@@ -23,7 +23,7 @@ from cachecost.prompts.blocks import Thread
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import LOOKBACK_CACHES, NO_OWN_RULES, ModelRules, OwnRules, RuleBook, data_date
+from cachecost.providers.rules import NO_OWN_RULES, ModelRules, OwnRules, RuleBook, data_date, supported_by
 from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Simulation
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import CALIBRATED, FILLER
@@ -67,10 +67,10 @@ class Workload:
     def expect(self, replays: int) -> None:
         """An analysis expects so many replays more. Nobody is told, unless the workload is watched."""
 
-    def require_breakpoints(self, command: str) -> None:
-        """Check that the calls are cached by breakpoints, the only caches that `command` supports.
+    def require_support(self, command: str) -> None:
+        """Check that `command` supports the caches of the calls.
 
-        Raises CannotEvaluate for the first other cache, or where no call's rules are known.
+        Raises CannotEvaluate for the first one that it does not, or where no call's rules are known.
         """
         unknown: dict[str, None] = {}
         some = False
@@ -80,7 +80,7 @@ class Workload:
             except CannotEvaluate as error:
                 unknown[str(error)] = None
                 continue
-            rules.require_breakpoints(command)
+            rules.require_support(command)
             some = True
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
@@ -232,13 +232,13 @@ class LeftOut(Counter[tuple[str, str]]):
         """A line for each model and host; `command` is what does not support its cache ("explain")."""
         for (model, host), calls in self.items():
             yield (
-                f"left out: {count_text(calls, 'call')} of {model} on {host}: {command} supports {LOOKBACK_CACHES}; "
+                f"left out: {count_text(calls, 'call')} of {model} on {host}: {command} supports {supported_by(command)}; "
                 "figures are of the other calls, and replay prices these"
             )
 
 
 class SupportedCalls(NamedTuple):
-    """A workload of calls with breakpoint caches, and the calls that are not among them."""
+    """A workload of calls whose caches a command supports, and the other calls."""
 
     workload: Workload
     left_out: LeftOut
@@ -253,14 +253,14 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
     known: dict[tuple[str | None, str, date | None], ModelRules | None] = {}
 
     def is_supported(call: Call) -> bool:
-        """Whether the call's cache is not known to be another one."""
+        """Whether the call's cache is not known to be one that is not."""
         key = call.host, call.request.model, call.day
         if key not in known:
             known[key] = None
             with suppress(CannotEvaluate):
                 known[key] = workload.setup.rules_for(call)
         rules = known[key]
-        return rules is None or rules.uses_breakpoints
+        return rules is None or rules.is_supported_by(command)
 
     kept, left_out = list[Call](), LeftOut()
     for number, call in enumerate(workload.calls, 1):
@@ -270,7 +270,7 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
             left_out[call.request.model, host_of(call.host, workload.setup.host, call.request.model)] += 1
     if not left_out:
         return SupportedCalls(workload, left_out)
-    if not any(rules.uses_breakpoints for rules in known.values() if rules):
-        workload.require_breakpoints(command)
+    if not any(rules.is_supported_by(command) for rules in known.values() if rules):
+        workload.require_support(command)
     bills = [bill for bill in workload.setup.bills if is_supported(bill)]
     return SupportedCalls(workload.of_calls(kept, bills), left_out)

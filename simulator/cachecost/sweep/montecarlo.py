@@ -580,7 +580,7 @@ def montecarlo(traffic: Workload, draw: Draw, seeds: int | Sequence[int]) -> Cos
     wanted = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     if not wanted:
         raise ValueError("seeds: expected one or more; got none")
-    traffic.require_breakpoints("the Monte Carlo of many seeds at once")
+    traffic.require_support("the Monte Carlo of many seeds at once")
     on = replace(traffic, setup=replace(traffic.setup, rules=seeded_rules(traffic.setup.rules, draw)))
     table = build_visits(on, 2 if draw.retries.billed and draw.retries.rate else 1)
     bills = _Bills(table)

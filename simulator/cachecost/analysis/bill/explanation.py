@@ -63,7 +63,9 @@ def _find_request_rewrites(
     losses: dict[int, list[tuple[Loss, BilledCall | None]]] = {}
     for loss in (*observed.losses, *observed.cuts):
         before = bills[loss.since.number - 1] if loss.since else None
-        was_cached = before is None or _cached_after(before, observed.rules[loss.call - 1]) > 0  # as far as the bill of the call that sent it before shows
+        was_cached = (
+            before is None or _cached_after(before, observed.rules[loss.call - 1]) > 0
+        )  # as far as the bill of the call that sent it before shows
         if was_cached and not causes()[loss.cause].never_cached:
             losses.setdefault(loss.call, []).append((loss, before))
     for (call, bill), row, rules, margin in zip(
@@ -127,7 +129,7 @@ def _find_paid_spans(
 
 def _describe_unexplained(read: int, expected: int, rules: ModelRules | None = None) -> str:
     what = f"read {read:,} of {expected:,} tokens that should have been cached"
-    return f"{what}; {rules and rules.range_in_words or 'the requests do not say why'}"
+    return f"{what}; {(rules.range_in_words if rules else '') or 'the requests do not say why'}"
 
 
 def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
@@ -151,11 +153,16 @@ def _hold_short_calls(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple
     calls, expected = list[Call](), dict[int, int]()
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
         calls.append(call)
-        if _is_short(call, one):
+        if not _is_short(call, one):
+            continue
+        if one.has_changed:
+            calls[-1] = replace_struct(call, most_read=_billed_read(call), is_lost_by_change=True)
+        else:
             expected[number] = one.row.usage.read
             if not any(causes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
                 calls[-1] = replace_struct(call, most_read=_billed_read(call))
-    return replace(traffic, calls=calls) if expected else traffic, expected
+    is_held = any(one is not call for one, call in zip(calls, traffic.calls, strict=True))
+    return replace(traffic, calls=calls) if is_held else traffic, expected
 
 
 def _is_short(call: Call, made: SimulatedCall) -> bool:

@@ -15,8 +15,9 @@ from cachecost.account.causes import Cause, causes
 from cachecost.analysis.explain.fixes.catalogue import FIXERS
 from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
 from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
-from cachecost.analysis.optimum.lower_bound import lower_bound_of
+from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_of
 from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
+from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
@@ -31,6 +32,7 @@ from cachecost.prompts.compare import first_difference, prefixes_back, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.engine import CallPreparer
 from cachecost.simulation.workload import Workload
 
 MATERIAL = Decimal("0.01")
@@ -441,7 +443,7 @@ def explain_workload(traffic: Workload, tries_assumptions: bool = False) -> Expl
     """What the calls of the workload could have cost less, by cause, and how certain that is.
 
     With `tries_assumptions` every other value of each assumption is tried, and those that change the answer are
-    reported. Raises CannotEvaluate for other caches than those with breakpoints.
+    reported. Raises CannotEvaluate, also for a cache that `explain` does not support.
     """
     return as_filed(explain_in_order(traffic, tries_assumptions=tries_assumptions), traffic.calls)
 
@@ -470,7 +472,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     The findings' dollars add up to at most the difference between the cost and the lower bound of the calls as the
     fixes would send them. Faults whose fix nets nothing are notes. Raises CannotEvaluate.
     """
-    traffic.require_breakpoints("explain")
+    traffic.require_support("explain")
     replays = Replays(traffic)
     observed = observe_replay(replays, replays.recorded, earlier)
     simulated = {number: row.cost.total for number, row in enumerate(observed.rows, 1)}
@@ -485,7 +487,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     for replay in (observed, fixed):
         replay.tracked.release()  # the lower bound needs the memory
     preparer = None if is_as_sent else replays.preparer(sent)
-    bound = lower_bound_of([step.call for step in sent], traffic.setup, rows, preparer)
+    bound = _least_cost([step.call for step in sent], traffic, rows, preparer)
     findings, notes = (_sort_findings(map(_describe_finding, group)) for group in (netting.found, netting.notes))
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
@@ -501,9 +503,28 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         open_share=open_share,
         warm=warm_reads(observed.rows),
         notes=with_places(notes, traffic.calls),
-        lower_bound=bound.with_pings_usd,
+        lower_bound=bound,
         bounds_fixed_requests=not is_as_sent,
     )
+
+
+def _least_cost(
+    calls: Sequence[Call], traffic: Workload, rows: Sequence[CallRow] | None, preparer: CallPreparer | None
+) -> Decimal:
+    """USD that the calls cost at least: those of caches with breakpoints under any plan, the others under any pauses."""
+
+    def is_automatic(call: Call) -> bool:
+        try:
+            return traffic.setup.rules_for(call).is_automatic
+        except CannotEvaluate:
+            return False
+
+    by_kind = {kind: [n for n, call in enumerate(calls) if is_automatic(call) is kind] for kind in (False, True)}
+    least = automatic_bound([calls[n] for n in by_kind[True]], preparer or traffic.setup.preparer())
+    if planned := [calls[n] for n in by_kind[False]]:
+        known = [rows[n] for n in by_kind[False]] if rows is not None else None
+        least += lower_bound_of(planned, traffic.setup, known, preparer).with_pings_usd
+    return least
 
 
 def _sort_findings(findings: Iterable[Finding]) -> list[Finding]:

@@ -142,7 +142,9 @@ class ObservedReplay:
         if made.prices:
             self.prices[position] = made.prices
         step = self.steps[position - 1]
-        if made.passes and made.rules and step.number != NO_CALL and step.call.most_read is None:
+        if made.passes and made.rules and step.number != NO_CALL:
+            if step.call.most_read is not None and not step.call.is_lost_by_change:
+                return
             first = made.passes[0]
             self.losses += first.losses
             self.cuts += [first.cut] if first.cut else []

@@ -349,7 +349,7 @@ class RequestLoader:
         faults: tuple[tuple[str, str], ...],
         workspace: str = "",
     ) -> LoadedRequest:
-        rules.require_breakpoints("lint")
+        rules.require_support("lint")
         sent = sent_breakpoints(request)
         good = tuple(
             breakpoint

@@ -37,19 +37,25 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import takewhile
+from math import inf
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from cachecost.analysis.optimum.plan_evaluator import BareCall, PlanEvaluator, simulation_of
 from cachecost.analysis.optimum.tree import ANY_CALL, BlockInCall, BlockNode, BlockTree, CallPass, Tail
 from cachecost.analysis.optimum.ttl_costs import CheapestPrices, TTLCosts
 from cachecost.base.structs import replace
+from cachecost.caches.fixed_blocks import Recency
+from cachecost.caches.reporting import reported_read
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix
+from cachecost.prompts.compare import path
 from cachecost.prompts.render import BreakpointPrefix, Place, PrefixSizes
 from cachecost.prompts.request import TTL
-from cachecost.providers.usage import PER_TOKEN, ZERO
-from cachecost.simulation.engine import CallPreparer, request_quote
+from cachecost.providers.usage import PER_TOKEN, ZERO, Usage
+from cachecost.simulation.engine import CallPreparer, UnpreparedCall, output_tokens, request_quote
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.strategies.changes.keepalive import filler_thread
 
@@ -362,11 +368,40 @@ def lower_bound_of(
     given = list(calls)
     evaluator = PlanEvaluator.of(given, terms, preparer)
     for sent in evaluator.sent:
-        sent.rules.require_breakpoints("the lower bound")
+        sent.rules.require_support("the lower bound")
     if simulated is None:
         return LowerBound(evaluator)
     rows = dict(zip(map(id, given), simulated, strict=True))
     return LowerBound(evaluator, [rows[id(call)] for call in evaluator.calls])
+
+
+def automatic_bound(calls: Iterable[Call], preparer: CallPreparer) -> Decimal:
+    """USD that calls to caches that match by themselves cost at least, whatever the pauses between them.
+
+    Each reads all that any call before it sent, and the answers to these; where its bill says that it read more, that.
+    """
+    least, sent, answered = ZERO, dict[tuple[str, str], Recency](), dict[Prefix, None]()
+    for moment, call in enumerate(calls):
+        made, now = preparer.prepare(call), float(moment)
+        if isinstance(made, UnpreparedCall):
+            continue
+        rules, usage = made.rules, Usage(output_tokens=output_tokens(call, made.counter), tool_uses=call.tool_uses)
+        recency = sent.setdefault((rules.host, rules.model), Recency())
+        for prompt, sizes in zip(made.prompts, made.sizes, strict=True):
+            shared = prompt.counter.shared if prompt.counter else None
+            matched, total = recency.record_call(prompt.end, now, now, inf, None, True, shared), sizes.total(prompt)
+            end = prompt.end
+            while end.tokens > matched and end.parent is not None:
+                end = end.parent
+            after = list(takewhile(attrgetter("is_of_assistant"), path(prompt.end, end.depth)))
+            if after and end in answered:
+                matched = max(matched, after[-1].tokens)
+            answered[prompt.end] = None
+            most = reported_read(sizes.at(matched), total, rules)
+            read = min(total, max(most, call.billed.read if call.billed else 0))
+            usage += Usage(total - read, read)
+        least += made.prices.total_cost(usage)
+    return least
 
 
 def fixed_usd(tree: BlockTree, proved: Mapping[BareCall, ProvedRead] = NO_READS) -> Decimal:

@@ -260,7 +260,7 @@ def optimum_of(
         why = next((row.error for row in evaluator.refused if row.error), "there are no calls")
         raise CannotEvaluate(f"nothing to optimise: {why}")
     for sent in evaluator.sent:
-        sent.rules.require_breakpoints("optimize")
+        sent.rules.require_support("optimize")
     return _Finder(evaluator, pings, progress, first).optimum()
 
 

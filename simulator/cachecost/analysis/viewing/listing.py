@@ -282,7 +282,7 @@ class SessionReplay:
         that are not cached by breakpoints are as they were. Raises CannotEvaluate.
         """
         try:
-            self.workload.require_breakpoints("view")
+            self.workload.require_support("view")
         except CannotEvaluate:
             return self.workload
         return hold_losses(self.workload)[0]

@@ -134,7 +134,7 @@ class SessionAlternatives:
 
         Raises CannotEvaluate, also where the calls are not cached by breakpoints.
         """
-        replay.workload.require_breakpoints("whatif")
+        replay.workload.require_support("whatif")
         traffic = replay.held
         replays = Replays(traffic)
         base = replays.rows(replays.recorded)

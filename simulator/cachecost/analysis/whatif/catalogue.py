@@ -293,7 +293,7 @@ class RecordingProfile:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
         must_be_served(main.host, name, main.rules.day)
-        setup.rules.rules(main.host, name, main.rules.day).require_breakpoints(f"model={name}")
+        setup.rules.rules(main.host, name, main.rules.day).require_support(f"model={name}")
         generation = catalogue(main.host).model(name).generation
         counts_anew = generation != main.rules.generation
         by_own = f"; tokens are counted by its own tokenizer ({generation})" if counts_anew else ""

@@ -117,7 +117,7 @@ def what_if(
     recording's day).
     Raises InputError for a name that is not known; CannotEvaluate.
     """
-    traffic.require_breakpoints("whatif")
+    traffic.require_support("whatif")
     traffic, held = hold_losses(traffic)
     replays = Replays(traffic, progress)
     earlier, base = replays.recorded_rows()

@@ -154,7 +154,7 @@ class SessionsSource(PageSource):
         with self._locked(id_) as one, self._with_command(one, chosen):
             if one.alternatives is None:
                 replay = self._replay(one)
-                replay.workload.require_breakpoints("whatif")
+                replay.workload.require_support("whatif")
                 check_choices(replay.workload, chosen, self._today())
             alternatives = self._alternatives(one)
             with self.watch("replaying", ()):
