@@ -47,11 +47,11 @@ def cause_of(request: Request, prompt: Prompt, outcome: Outcome, lost: EarlierEn
     if lost.state in ENTRY_STATES:
         return ENTRY_STATES[lost.state]
     if lost.state == "live":
-        return _cause_of_distance(lost.entry, prompt, outcome.breakpoints)
+        return cause_of_distance(lost.entry, prompt, outcome.breakpoints)
     return find_change(request, prompt, lost.seen, rules)
 
 
-def _cause_of_distance(entry: Prefix, prompt: Prompt, breakpoints: Sequence[BreakpointPrefix]) -> Cause:
+def cause_of_distance(entry: Prefix, prompt: Prompt, breakpoints: Sequence[BreakpointPrefix]) -> Cause:
     """Why breakpoints miss an entry that could be read: they look back, but not so far, or none stands behind it."""
     if prompt.boundaries is None:
         is_too_far_back = bool(breakpoints) and breakpoints[-1].prefix.depth >= entry.depth
@@ -90,7 +90,7 @@ def cause_of_unread(
     `tokens` is its length. `entry` is the deepest entry on the way to it, in this `state` (None, "absent": there is
     none). `is_fork`: see `is_fork`. `is_off_path`: the call before cached a prefix that this prompt does not have.
     """
-    distance: Cause = _cause_of_distance(entry, prompt, prompt.breakpoints) if entry else "unknown"
+    distance: Cause = cause_of_distance(entry, prompt, prompt.breakpoints) if entry else "unknown"
     causes: list[tuple[bool, Cause]] = [
         (not prompt.breakpoints, "no_breakpoint"),
         (state == "unreadable", ENTRY_STATES["unreadable"]),

@@ -15,7 +15,7 @@ from cachecost.caches.expiry import CacheEntry, State
 from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
-from cachecost.caches.inspection import AutomaticInspection, BreakpointInspection
+from cachecost.caches.inspection import BreakpointInspection, SentInspection
 from cachecost.caches.losses import Lineage, Loss
 from cachecost.caches.reporting import build_outcome, round_down_to_block
 from cachecost.prompts.blocks import Block, Prefix
@@ -175,13 +175,13 @@ class SimulatedHosts(HostCaches):
         `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
         one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
         """
-        if not (self.explains or rules.is_automatic):
+        if not (self.explains or rules.finds_without_lookback):
             return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
         losses, cut = tuple[Loss, ...](), None
-        if rules.uses_breakpoints or rules.is_automatic:
+        if rules.matching != "named":
             shared = self._lineage.find_shared(prompt)
             common = self._calls, request, prompt, rules, start, sizes[0]
             if rules.uses_breakpoints:
@@ -193,12 +193,13 @@ class SimulatedHosts(HostCaches):
                 outcomes = self._call_passes(prompts, rules, times, sizes)
             else:
                 near = (relatives.nearest, relatives.latest)
-                asked = {shared: rules, **{one.entry: one.rules for one in near if one and one.entry}}
-                states = {prefix: self.state(prefix, "5m", one, start) for prefix, one in asked.items()}
+                asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
+                asked.setdefault(shared, ("5m", rules))
+                states = {prefix: self.state(prefix, *terms, start) for prefix, terms in asked.items()}
                 outcomes = self._call_passes(prompts, rules, times, sizes)
                 hit, read = outcomes[0].hit, outcomes[0].read
                 depth = hit.depth if hit else 0
-                own = AutomaticInspection(*common, depth, shared, relatives, read, states, self)
+                own = SentInspection(*common, depth, shared, relatives, read, states, self)
                 losses = tuple(own.losses())
                 cut = None if losses else own.cut()
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))

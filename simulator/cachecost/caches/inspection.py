@@ -11,7 +11,14 @@ import msgspec
 from cachecost.account.causes import causes
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import PrefixCache
-from cachecost.caches.causes import ENTRY_STATES, cause_of_unread, find_change, find_change_or_compaction, is_fork
+from cachecost.caches.causes import (
+    ENTRY_STATES,
+    cause_of_distance,
+    cause_of_unread,
+    find_change,
+    find_change_or_compaction,
+    is_fork,
+)
 from cachecost.caches.expiry import State
 from cachecost.caches.losses import (
     ContentChange,
@@ -63,6 +70,8 @@ class CallInspection(msgspec.Struct, frozen=True):
     @property
     def last(self) -> Prefix | None:
         """The end of what is cached of the prompt; None: nothing is."""
+        if self.rules.is_automatic:
+            return self.prompt.end
         return self.prompt.breakpoints[-1].prefix if self.prompt.breakpoints else None
 
     def state(self, entry: Prefix, ttl: str, rules: ModelRules) -> State:
@@ -283,8 +292,8 @@ class BreakpointInspection(CallInspection, frozen=True):
         return is_fork(self.request, self.prompt, self.rules, self.shared, latest)
 
 
-class AutomaticInspection(CallInspection, frozen=True):
-    """The same on a host that caches all that is sent, after the call was made and read so many tokens.
+class SentInspection(CallInspection, frozen=True):
+    """The same on a host that finds by itself what was sent, after the call was made and read so many tokens.
 
     `states` are those of earlier prefixes before it was: it refreshed what it sent.
     """
@@ -292,10 +301,6 @@ class AutomaticInspection(CallInspection, frozen=True):
     read_tokens: int
     states: Mapping[Prefix, State]
     cache: EntryStates
-
-    @property
-    def last(self) -> Prefix:
-        return self.prompt.end
 
     def state(self, entry: Prefix, ttl: str, rules: ModelRules) -> State:
         return self.states[entry] if entry in self.states else self.cache.state(entry, ttl, rules, self.start)
@@ -314,21 +319,31 @@ class AutomaticInspection(CallInspection, frozen=True):
 
         Its tokens are all up to where both are alike again.
         """
-        for before in self._compared():
-            if change := find_change_since(before, self.last):
+        last = self.last
+        for before in self._compared() if last else ():
+            if last and (change := find_change_since(before, last)):
                 limit = reported_read(change.tokens(None, self.sizes), self.sizes.total(self.prompt), self.rules)
                 return replace(self._loss_by(change, None), tokens=limit)
         return None
 
     def _find_unread(self, shared: Prefix) -> Loss | None:
-        state, sender = self.states.get(shared, "live"), self.relatives.lineage.sender(shared)
-        cause = ENTRY_STATES.get(state) or ("evicted" if state == "absent" and self.rules.capacity_tokens else None)
-        first = next(iter(path(shared, self.read)), None)
-        if cause is None or first is None or sender is None:
+        near = [one for one in (self.relatives.nearest, self.relatives.latest) if one and one.entry]
+        if self.rules.is_automatic:
+            entry, sender = shared, self.relatives.lineage.sender(shared)
+            since = next((one for one in near if begins_with(one.end, shared)), sender)
+        else:
+            since = next((one for one in near if one.entry and begins_with(self.prompt.end, one.entry)), None)
+            entry = since.entry if since and since.entry else shared
+        first = next(iter(path(entry, self.read)), None) if entry.depth > self.read else None
+        if first is None or since is None:
             return None
-        near = (one for one in (self.relatives.nearest, self.relatives.latest) if one and begins_with(one.end, shared))
-        since, tokens = next(near, sender), tokens_between(self._read_prefix(), shared, self.sizes)
-        ttl = since.ttl if cause == "ttl_expired" else ""
-        return Loss(
-            self.call, cause, first, shared.depth, since=since, gap_s=self.start - since.start, ttl=ttl, tokens=tokens
-        )
+        state, tokens = self.states.get(entry, "live"), tokens_between(self._read_prefix(), entry, self.sizes)
+        cause = ENTRY_STATES.get(state)
+        if state == "absent" and self.rules.capacity_tokens:
+            cause = "evicted"
+        elif state == "live" and not self.rules.is_automatic and self._reaches_minimum(entry):
+            cause = cause_of_distance(entry, self.prompt, self.prompt.breakpoints)
+        if cause is None:
+            return None
+        gap, ttl = self.start - since.start, since.ttl if cause == "ttl_expired" else ""
+        return Loss(self.call, cause, first, entry.depth, since=since, gap_s=gap, ttl=ttl, tokens=tokens)

@@ -406,13 +406,13 @@ def tokens_between(read: Prefix | None, end: Prefix, sizes: PrefixSizes) -> int:
 class Loss(msgspec.Struct, frozen=True):
     """Unread blocks of a prompt, up to `depth`, that would have been read without `cause`.
 
-    `first` is the block that differs, else the first one that was not read. `was` was in its place in the call `since`.
-    `gap_s` is the time since that call, `ttl` the TTL of an expired entry,
-    `positions` the distance of an entry from the last breakpoint. `tokens` is the length of what was sent before and
-    is lost by this cause; `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached
-    is sent again, as it was or in another version; `has_all_messages`: at least as many messages are. `place` and `place_before` are the pools of this call and of
-    `since`, where they differ. `is_apart`: `since` is of another conversation; `is_out_of_order`: and what both send
-    comes after content of their own.
+    `first` is the block that differs, else the first one that was not read. `was` was in its place in the call
+    `since`. `gap_s` is the time since that call, `ttl` the TTL of an expired entry, `positions` the distance of an
+    entry from the last breakpoint. `tokens` is the length of what was sent before and is lost by this cause;
+    `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached is sent again, as
+    it was or in another version; `has_all_messages`: at least as many messages are. `place` and `place_before` are
+    the pools of this call and of `since`, where they differ. `is_apart`: `since` is of another conversation;
+    `is_out_of_order`: and what both send comes after content of their own.
     """
 
     call: int

@@ -146,14 +146,16 @@ class Iteration(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, frozen=True):
     """A request and everything about it that is not in the body: of a log or recording with its bill, or simulated.
 
-    `start` is in seconds since the epoch, `timestamp` the same in ISO 8601 (None: unknown), `first_token_s` the seconds
-    until the first token, when the entry that the call writes can be read. `day` picks rules and prices (None: that of
-    the timestamp, else of the shipped data or `as_of`). The output is `output_tokens` where known (from the bill where
-    that is not given), else the sum over `output`. `response` holds the blocks of the answer where they are known:
-    server tools and summaries in it make the call several passes; where the reader keeps no content it holds only an
-    answer with server tools. `number` is the call's place in its file, where the file is not in time order (0: it is).
-    `most_read` is how many tokens the call can read at most, because its bill shows that what comes after them was lost
-    (None: no limit), and with `is_lost_by_change` only while it changes what the call before it sent. `rounding_s`: how many seconds later than `start` it may have begun, as its log has whole seconds.
+    `start` is in seconds since the epoch, `timestamp` the same in ISO 8601 (None: unknown), `first_token_s` the
+    seconds until the first token, when the entry that the call writes can be read. `day` picks rules and prices
+    (None: that of the timestamp, else of the shipped data or `as_of`). The output is `output_tokens` where known
+    (from the bill where that is not given), else the sum over `output`. `response` holds the blocks of the answer
+    where they are known: server tools and summaries in it make the call several passes; where the reader keeps no
+    content it holds only an answer with server tools. `number` is the call's place in its file, where the file is
+    not in time order (0: it is). `most_read` is how many tokens the call can read at most, because its bill shows
+    that what comes after them was lost (None: no limit), and with `is_lost_by_change` only while it changes what
+    the call before it sent. `rounding_s`: how many seconds later than `start` it may have begun, as its log has
+    whole seconds.
 
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine). `source` is who
     recorded the call, `session` the conversation that the log says it belongs to, `project` the folder that the agent

@@ -198,14 +198,14 @@ ANY_CACHE = "bill, replay and validate support it"
 """Commands that need no breakpoints, as a hint."""
 LOOKBACK_CACHES = "breakpoint caches with a lookback only, like Claude's"
 """All that some commands support."""
-AUTOMATIC_CACHES = "automatic caches, and breakpoint caches with a lookback, like Claude's"
-"""What these commands support."""
-EXPLAIN_AUTOMATIC = frozenset({"explain", "whatif", "view"})
+ALL_BUT_OBJECTS = "all caches but explicit cache objects"
+"""All that others support."""
+EXPLAIN_AUTOMATIC = frozenset({"explain", "whatif", "view", "lint"})
 
 
 def supported_by(command: str) -> str:
     """The caches that a command supports, in words."""
-    return AUTOMATIC_CACHES if command in EXPLAIN_AUTOMATIC else LOOKBACK_CACHES
+    return ALL_BUT_OBJECTS if command in EXPLAIN_AUTOMATIC else LOOKBACK_CACHES
 
 
 class ModelRules(msgspec.Struct, frozen=True):
@@ -341,8 +341,8 @@ class ModelRules(msgspec.Struct, frozen=True):
         return self.matching == "breakpoint" and self.finds == "lookback"
 
     def is_supported_by(self, command: str) -> bool:
-        """Whether a command ("explain") supports this cache: by breakpoints, for some also without."""
-        return self.uses_breakpoints or (self.is_automatic and command in EXPLAIN_AUTOMATIC)
+        """Whether a command ("explain") supports this cache."""
+        return self.uses_breakpoints or (self.finds_without_lookback and command in EXPLAIN_AUTOMATIC)
 
     def require_support(self, command: str) -> None:
         """Raise OtherCache unless `command` supports this cache."""
@@ -377,6 +377,11 @@ class ModelRules(msgspec.Struct, frozen=True):
             f"hits of {self.model} on host {self.host} are a range: {often} may read from {least} to what is shown; "
             f"cachecost rules --host {self.host} has where read_range is from"
         )
+
+    @property
+    def finds_without_lookback(self) -> bool:
+        """Whether it finds what was sent before by itself: automatically, or at the ends of earlier messages."""
+        return not self.uses_breakpoints and self.matching != "named"
 
     @property
     def is_automatic(self) -> bool:

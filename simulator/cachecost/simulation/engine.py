@@ -402,10 +402,10 @@ class SimulatedCall(NamedTuple):
 
     @property
     def has_changed(self) -> bool:
-        """Whether what the call before it sent has changed, or expired, on a host that caches by itself: its bill may
+        """Whether what the call before it sent has changed, or expired, on a host that finds it by itself: its bill may
         show that more was lost by it than here."""
-        is_automatic = self.rules is not None and self.rules.is_automatic
-        return is_automatic and bool(self.passes) and bool(self.losses or self.passes[0].cut)
+        finds_by_itself = self.rules is not None and self.rules.finds_without_lookback
+        return finds_by_itself and bool(self.passes) and bool(self.losses or self.passes[0].cut)
 
     @property
     def read_margin(self) -> float:
@@ -490,7 +490,7 @@ class Simulation:
             outcomes = [with_shared_prefix(one, rules) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)
-        if call.most_read is not None and not rules.is_automatic:
+        if call.most_read is not None and not rules.finds_without_lookback:
             outcomes[0] = outcomes[0].with_read(call.most_read)
         elif call.most_read is not None and (change or not call.is_lost_by_change):
             lost = outcomes[0].read - call.most_read

@@ -231,8 +231,9 @@ class LeftOut(Counter[tuple[str, str]]):
     def notes(self, command: str) -> Iterator[str]:
         """A line for each model and host; `command` is what does not support its cache ("explain")."""
         for (model, host), calls in self.items():
+            which = f"{count_text(calls, 'call')} of {model} on {host}"
             yield (
-                f"left out: {count_text(calls, 'call')} of {model} on {host}: {command} supports {supported_by(command)}; "
+                f"left out: {which}: {command} supports {supported_by(command)}; "
                 "figures are of the other calls, and replay prices these"
             )
 

@@ -116,11 +116,11 @@ def _find_paid_spans(
         ends.append((limit, loss))
     ends.sort(key=lambda one: one[0])
     at = bill.read
-    if not bill.is_summed and not (ends and rules.is_automatic):  # these may find any length before what changed
+    if not bill.is_summed and not (ends and rules.finds_without_lookback):  # these may find any length
         ends.insert(0, (expected, None))
     for limit, cause in ends:
         stop = min(limit, bill.total_input)
-        if rules.is_automatic:
+        if rules.finds_without_lookback:
             stop = reported_read(stop, bill.total_input, rules)
         if stop - at > max(TOLERANCE, ESTIMATE * limit, 0.0 if cause else margin):
             yield at, stop, cause
@@ -210,7 +210,7 @@ def bills_of_calls(calls: Sequence[Call], setup: ReplaySetup, prices: CallPrices
         if bill and not call.why_unknown and not call.is_bill_only and call.billed is not None:
             with suppress(CannotEvaluate):
                 rules = setup.rules_for(call)
-                known += [(call, bill)] if rules.uses_breakpoints or rules.is_automatic else []
+                known += [(call, bill)] if rules.matching != "named" else []
     has_requests = {id(bill) for _, bill in known}
     for file in sessions.files:
         file.has_requests = any(id(call) in has_requests for call in file.calls)

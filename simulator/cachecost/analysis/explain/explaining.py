@@ -511,15 +511,15 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
 def _least_cost(
     calls: Sequence[Call], traffic: Workload, rows: Sequence[CallRow] | None, preparer: CallPreparer | None
 ) -> Decimal:
-    """USD that the calls cost at least: those of caches with breakpoints under any plan, the others under any pauses."""
+    """USD that the calls cost at least: with breakpoints that look back under any plan, else after any pauses."""
 
-    def is_automatic(call: Call) -> bool:
+    def finds_by_itself(call: Call) -> bool:
         try:
-            return traffic.setup.rules_for(call).is_automatic
+            return traffic.setup.rules_for(call).finds_without_lookback
         except CannotEvaluate:
             return False
 
-    by_kind = {kind: [n for n, call in enumerate(calls) if is_automatic(call) is kind] for kind in (False, True)}
+    by_kind = {kind: [n for n, call in enumerate(calls) if finds_by_itself(call) is kind] for kind in (False, True)}
     least = automatic_bound([calls[n] for n in by_kind[True]], preparer or traffic.setup.preparer())
     if planned := [calls[n] for n in by_kind[False]]:
         known = [rows[n] for n in by_kind[False]] if rows is not None else None

@@ -90,9 +90,9 @@ class RenderedCall:
 class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
-    `rows` and `rules` are those of the steps, `read_margins` the tokens by which their reads may be miscounted, `prices` and
-    `rendered` those of the calls that could be evaluated and that lost something. `unused` are writes that no call
-    read, and 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
+    `rows` and `rules` are those of the steps, `read_margins` the tokens by which their reads may be miscounted,
+    `prices` and `rendered` those of the calls that could be evaluated and that lost something. `unused` are writes that
+    no call read, and 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
     """
 
     steps: Sequence[ReplayStep]

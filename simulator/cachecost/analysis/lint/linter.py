@@ -87,14 +87,17 @@ class Linter:
         self._before.append(before_index)
         self._is_live.append(bool(loaded.live))
         self._is_log.append(loaded.call is not None)
-        found = [*(finding for check in REQUEST_CHECKS for finding in check(loaded)), *self._guesser.guesses(loaded)]
+        looks_back = loaded.rules.uses_breakpoints
+        alone = (finding for check in REQUEST_CHECKS if looks_back for finding in check(loaded))
+        found = [*alone, *self._guesser.guesses(loaded)]
         if before is not None:
             digests = {one.digest for one in found if one.digest}
             self._sent_again |= digests & {block.digest for _, block in early_blocks(before)}
             pair = [one for check in (PAIR_CHECKS if before.live else ()) for one in check(before, loaded)]
-            pair += check_lookback(before, loaded, self._margin)
-            if all(one.code != HEAD_ONLY for one in found):
-                pair += check_last_breakpoint(before, loaded)
+            if looks_back:
+                pair += check_lookback(before, loaded, self._margin)
+                if all(one.code != HEAD_ONLY for one in found):
+                    pair += check_last_breakpoint(before, loaded)
             settled = settle(before, loaded, pair, self._written)
             found += [one for one in settled if not is_aside or one.code in ACCIDENTS]
         digests = {one.digest for one in found if one.digest}

@@ -32,6 +32,7 @@ from cachecost.prompts.request import (
     block_at,
     breakpoint_fault,
     content_blocks,
+    last_breakpoint_place,
     own_breakpoint,
     sent_breakpoints,
     wire_path,
@@ -182,11 +183,18 @@ class LoadedRequest:
         """What to say of a finding about tokens that were not cached, where their number is the bill's."""
         return CONFIRMED if self.bill is not None and not self.bill.is_summed else UNCONFIRMED
 
+    @property
+    def cached(self) -> int | None:
+        """The tokens that are cached after the call, as its bill shows; None where it does not."""
+        if self.bill is None or not self.rules.is_automatic:
+            return self.bill.cached_prefix if self.bill else None
+        return None if self.bill.is_summed else self.bill.usage.total_input
+
     def is_cached_after(self, breakpoint: SizedBreakpoint) -> bool:
         """Whether the bill shows that more was cached than stands before `breakpoint`: both what was cached and what
         was not are out of the error of the counts, so the request that the API got had a breakpoint after it.
         """
-        cached = self.bill.cached_prefix if self.bill else None
+        cached = self.cached
         if cached is None or self.bill is None:
             return False
         before, uncached = breakpoint.prefix.tokens, self.bill.usage.input_tokens
@@ -252,7 +260,7 @@ def size_breakpoints(loaded: LoadedRequest) -> LoadedRequest:
     The bill decides: a call that read and wrote nothing had no breakpoint that was long enough. Else the last one was,
     and the last 1h one if anything was written for 1h.
     """
-    bill, decided = loaded.bill, dict[int, State]()
+    bill, decided = loaded.bill if loaded.rules.uses_breakpoints else None, dict[int, State]()  # others bill no writes
     if bill is not None and not bill.is_cached:
         decided = dict.fromkeys(range(len(loaded.breakpoints)), "short")
     elif bill is not None and not bill.is_summed:
@@ -367,6 +375,8 @@ class RequestLoader:
         breakpoints = tuple(  # whether they are long enough is not decided yet
             SizedBreakpoint(one, wire_path(request, one), end.prefix, end.prefix.tokens, "near") for one, end in placed
         )
+        if rules.is_automatic and (last := last_breakpoint_place(request, "5m")):  # the whole prompt is cached
+            breakpoints = (SizedBreakpoint(last, wire_path(request, last), prompt.end, prompt.end.tokens, "near"),)
         error_margin, is_sized = self._renderer(rules.generation, name).counter.error_margin, name == self._tokens
         return LoadedRequest(label, call, request, sent, rules, prompt, breakpoints, faults, error_margin, is_sized)
 

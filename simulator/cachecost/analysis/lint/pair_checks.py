@@ -106,7 +106,7 @@ def settle(
             yield one
             continue
         # What `a` left in the cache (None: not known), and how far that may be off.
-        left, error = a.bill.cached_prefix if a.bill else None, 0.0
+        left, error = a.cached, 0.0
         if left is None and a.sized:
             left, error = a.live[-1].tokens, a.error(a.live[-1].tokens)
         lost, is_read_past = 0 if left is None else left - bill.usage.read, False

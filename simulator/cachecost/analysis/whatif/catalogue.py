@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import partial
+from math import inf
 from typing import Any
 
 from cachecost.analysis.replays.steps import (
@@ -198,19 +199,21 @@ class RecordingProfile:
 
     @property
     def short_s(self) -> float:
-        """The short TTL, the usual one if no model's rules are known."""
-        return (self.main.rules.ttl_s if self.main else USUAL_TTL_S)["5m"]
+        """The shortest TTL in seconds, the usual one if no model's rules are known."""
+        return min((self.main.rules.ttl_s if self.main else USUAL_TTL_S).values(), default=inf)
 
     def options(self, reads_prompts: bool = True) -> Iterator[Option]:
         """Every option, whether or not it changes anything here; or only those that are found without reading prompts,
         which a page offers.
         """
         calls = self.traffic.calls
-        yield from ttl_options(calls, self.pauses, self.short_s)
-        # Several intervals, each for as many pings as the prices are worth, and the longest for a few alone.
-        for value in ("120s", "240s", "295s", "295s:1", "295s:3"):
-            yield self._ping_option(value)
-        yield from breakpoint_options(calls)
+        looks_back = self.main is None or self.main.rules.uses_breakpoints
+        if looks_back:  # elsewhere no request says what is cached, and for how long
+            yield from ttl_options(calls, self.pauses, self.short_s)
+            # Several intervals, each for as many pings as the prices are worth, and the longest for a few alone.
+            for value in ("120s", "240s", "295s", "295s:1", "295s:3"):
+                yield self._ping_option(value)
+            yield from breakpoint_options(calls)
         if reads_prompts:
             yield from tools_options(calls)
             yield from volatile_options(calls)
@@ -220,8 +223,7 @@ class RecordingProfile:
             yield from self._batch_and_residency_options()
         if self.main:
             # The models that the host serves on the last day of the recording and today, for the calls of its most
-            # expensive model: with breakpoints that look back as well, and of the same maker (Bedrock also serves
-            # Amazon's).
+            # expensive model, of the same maker (Bedrock also serves Amazon's).
             main, day = self.main, self.main.rules.day
             book = catalogue(main.host)
             ours = book.model(main.rules.model)
@@ -230,9 +232,10 @@ class RecordingProfile:
                 found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
             for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
                 is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
-                if is_other and self.traffic.setup.rules.rules(main.host, model.id, day).uses_breakpoints:
+                if is_other and self.traffic.setup.rules.rules(main.host, model.id, day).is_supported_by("whatif"):
                     yield self._model_option(main, model.id)
-            yield from self._host_options(self.main)
+            if looks_back:
+                yield from self._host_options(self.main)
 
     def _ping_option(self, value: str) -> Option:
         """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
@@ -279,6 +282,8 @@ class RecordingProfile:
             "all calls are in batches already" if all(call.is_batch for call in calls) else "",
             is_batch=True,
         )
+        if self.main is not None and self.main.host not in HOSTS:
+            return
         inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
         name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
         geo = {} if inside else {"inference_geo": "us"}
@@ -293,7 +298,7 @@ class RecordingProfile:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
         must_be_served(main.host, name, main.rules.day)
-        setup.rules.rules(main.host, name, main.rules.day).require_support(f"model={name}")
+        setup.rules.rules(main.host, name, main.rules.day).require_support("whatif")
         generation = catalogue(main.host).model(name).generation
         counts_anew = generation != main.rules.generation
         by_own = f"; tokens are counted by its own tokenizer ({generation})" if counts_anew else ""

@@ -177,7 +177,7 @@ def billed_usd(traffic: Workload) -> Decimal | None:
 def _break_even(
     profile: RecordingProfile, pricing: AlternativePricing, options: Sequence[Option]
 ) -> TTLBreakEven | None:
-    if profile.main is None or profile.prices is None:
+    if profile.main is None or profile.prices is None or not profile.main.rules.uses_breakpoints:
         return None
     ttls: Iterator[Option] = (option for option in options if option.name in ("ttl=5m", "ttl=1h"))
     short, hour = map(pricing.usage, ttls)
