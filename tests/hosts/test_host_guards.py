@@ -20,6 +20,8 @@ OTHERS = [one for one in MODELS if one not in LIKE_CLAUDE]
 HEAD: Body = {"system": [marked(text(5_000, "s"))]}
 ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(text(200, "c"))
 CALLS = every(20, body(ASKED, **HEAD), body(ASKED, ANSWERED, THEN, **HEAD))
+OBJECTS = ("gemini", "gemini-3.8-flash-explicit")
+ALL_BUT_OBJECTS = "all caches but explicit cache objects"
 NOON = 1_795_262_400.0
 """Noon of the Saturday on which the logs begin, in seconds."""
 WAYS = {
@@ -38,20 +40,46 @@ def gpu(tmp_path: Path) -> Path:
     return path
 
 
+def clocked(turns: int) -> Body:
+    """A call of so many turns whose system prompt begins with the time."""
+    question, answer = "question {} " + "abc " * 1500, {"type": "text", "text": "yes " * 9}
+    asked = [user({"type": "text", "text": question.format(turn)}) for turn in range(turns)]
+    sent = [one for pair in zip(asked, [assistant(answer)] * turns, strict=True) for one in pair]
+    return body(*sent[:-1], system=[marked({"type": "text", "text": f"It is 10:0{turns}. " + "word and more " * 1500})])
+
+
 def asked_of(tmp_path: Path, command: str, host: str, model: str, *words: str | Path) -> Told:
     return ask(command, write_log(tmp_path / "log.jsonl", model, CALLS), "--host", host, *words)
 
 
-@pytest.mark.parametrize(("host", "model"), OTHERS)
-@pytest.mark.parametrize("command", ["explain", "whatif", "optimize", "lint"])
+@pytest.mark.parametrize(
+    ("command", "host", "model"),
+    [
+        *(("optimize", *one) for one in OTHERS),
+        *((command, *OBJECTS) for command in ("explain", "whatif", "lint")),
+    ],
+)
 def test_what_knows_only_caches_like_claudes_says_so(
     tmp_path: Path, gpu: Path, command: str, host: str, model: str
 ) -> None:
     result = asked_of(tmp_path, command, host, model, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
     assert result.code == 3
-    assert f"{command} supports breakpoint caches with a lookback only, like Claude's; the cache of" in result.words
+    known = "breakpoint caches with a lookback only, like Claude's" if command == "optimize" else ALL_BUT_OBJECTS
+    assert f"{command} supports {known}; the cache of" in result.words
     assert "(bill, replay and validate support it)" in result.words
     assert f"the cache of {model} on host {host} {WAYS.get(model, '')}" in result.words
+
+
+@pytest.mark.parametrize(("host", "model"), [one for one in OTHERS if one != OBJECTS])
+@pytest.mark.parametrize("command", ["explain", "whatif", "lint"])
+def test_a_clock_in_the_system_prompt_is_found_on_every_host(
+    tmp_path: Path, gpu: Path, command: str, host: str, model: str
+) -> None:
+    log = write_log(tmp_path / "log.jsonl", model, every(20, *(clocked(turns) for turns in range(1, 4))))
+    result = ask(command, log, "--host", host, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
+    assert result.code == (1 if command == "lint" else 0), result
+    if host != "cerebras":  # what is read costs as much there as what is not
+        assert {"explain": "CC110", "whatif": "volatile=last", "lint": "CC530"}[command] in result.out
 
 
 @pytest.mark.parametrize(("host", "model"), LIKE_CLAUDE)
@@ -79,12 +107,12 @@ def test_another_model_is_one_that_is_cached_the_same_way(tmp_path: Path) -> Non
     assert refused.code == 2
 
 
-@pytest.mark.parametrize(("host", "model"), [("openai", "gpt-6.1-sol"), ("deepseek", "deepseek-flash")])
+@pytest.mark.parametrize(("host", "model"), [OBJECTS])
 def test_a_page_of_a_replay_is_written_without_what_explain_cannot_say(tmp_path: Path, host: str, model: str) -> None:
     page = tmp_path / "page.html"
     result = asked_of(tmp_path, "replay", host, model, "--html", page)
     assert result.code == 0, result.words
-    assert "the page does not show avoidable costs: explain supports breakpoint caches" in result.words
+    assert f"the page does not show avoidable costs: explain supports {ALL_BUT_OBJECTS}" in result.words
     assert "<html" in page.read_text(encoding="utf-8")
 
 

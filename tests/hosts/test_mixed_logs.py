@@ -24,7 +24,15 @@ REQUESTS = [
 ]
 BILL = {"input_tokens": 2000, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 1000}
 COMMANDS = ["explain", "whatif", "optimize"]
-SUPPORTS = "supports breakpoint caches with a lookback only, like Claude's"
+OBJECTS = ("gemini-3.8-flash-explicit", "gemini")
+SUPPORTED = {"optimize": "breakpoint caches with a lookback only, like Claude's"}
+"""What a command supports, where it is not as below."""
+
+
+def supports(command: str) -> str:
+    return f"supports {SUPPORTED.get(command, 'all caches but explicit cache objects')}"
+
+
 REST = "figures are of the other calls, and replay prices these"
 NUMBERS = {"call", "since_call", "line", "since", "file", "log", "at", "name"}
 """Where a call stands in its log: another place in a log that has more calls."""
@@ -65,7 +73,7 @@ def test_calls_of_other_caches_are_left_out_and_the_rest_has_its_figures(
     tmp_path: Path, command: str, bill: bool
 ) -> None:
     own = every(20, *REQUESTS)
-    mixed = [*own, *others(("gpt-5.5", "openai"), ("deepseek-flash", "deepseek"), ("gpt-5.5", "openai"))]
+    mixed = [*own, *others(OBJECTS, ("gemini-3.6-flash-explicit", "gemini"), OBJECTS)]
     result = ask(command, write(tmp_path / "mixed.jsonl", *mixed, bill=bill), "--json")
     alone = ask(command, write(tmp_path / "alone.jsonl", *own, bill=bill), "--json")
     assert (result.code, alone.code) == (0, 0), result
@@ -73,14 +81,14 @@ def test_calls_of_other_caches_are_left_out_and_the_rest_has_its_figures(
     rest = [line for line in result.words.splitlines() if not line.startswith("left out: ")]
     assert rest == alone.words.splitlines()
     assert result.words.splitlines()[:2] == [
-        f"left out: 2 calls of gpt-5.5 on openai: {command} {SUPPORTS}; {REST}",
-        f"left out: 1 call of deepseek-flash on deepseek: {command} {SUPPORTS}; {REST}",
+        f"left out: 2 calls of {OBJECTS[0]} on gemini: {command} {supports(command)}; {REST}",
+        f"left out: 1 call of gemini-3.6-flash-explicit on gemini: {command} {supports(command)}; {REST}",
     ]
     assert figures(result) == figures(alone)
 
 
 def test_findings_keep_their_place_in_the_log(tmp_path: Path) -> None:
-    calls = [*every(20, *REQUESTS), *others(("gpt-5.5", "openai"))]
+    calls = [*every(20, *REQUESTS), *others(OBJECTS)]
     result = ask("explain", write(tmp_path / "log.jsonl", *calls), "--json")
     found = [(one["call"], one["since_call"], one["line"]) for one in json.loads(result.out)["findings"]]
     assert found == [(3, 1, 3), (4, 1, 4), (4, 1, 4), (5, 3, 5)], result.out
@@ -88,11 +96,11 @@ def test_findings_keep_their_place_in_the_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_log_of_such_calls_alone_is_not_evaluated(tmp_path: Path, command: str) -> None:
-    result = ask(command, write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
+    result = ask(command, write(tmp_path / "log.jsonl", *others(OBJECTS)))
     assert (result.code, result.out) == (3, "")
     assert result.words == (
-        f"{command} {SUPPORTS}; the cache of gpt-5.5 on host openai keeps every prefix automatically, in fixed-size "
-        "blocks of tokens (bill, replay and validate support it)\n"
+        f"{command} {supports(command)}; the cache of {OBJECTS[0]} on host gemini keeps explicit cache objects "
+        "(bill, replay and validate support it)\n"
     )
 
 
@@ -100,35 +108,37 @@ def test_a_log_of_such_calls_alone_is_not_evaluated(tmp_path: Path, command: str
 def test_calls_without_rules_are_no_rest(tmp_path: Path, command: str) -> None:
     """Beside other caches nothing can be evaluated; beside Claude's calls they are said as ever, and kept."""
     unknown = Sent(70.0, {**body(ASKED), "model": "claude-opus-9"})
-    log = write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai")), unknown)
+    log = write(tmp_path / "log.jsonl", *others(OBJECTS), unknown)
     assert ask(command, log).code == 3
     assert ask(command, write(tmp_path / "log.jsonl", *every(20, *REQUESTS), unknown)).code == 0
 
 
 def test_python_warns_of_them(tmp_path: Path) -> None:
     own = every(20, *REQUESTS)
-    mixed, alone = write(tmp_path / "mixed.jsonl", *own, *others(("gpt-5.5", "openai"))), write(tmp_path / "a", *own)
+    mixed, alone = write(tmp_path / "mixed.jsonl", *own, *others(OBJECTS)), write(tmp_path / "a", *own)
     for function in (cachecost.explain, cachecost.whatif, cachecost.optimize):
-        with pytest.warns(UserWarning, match=rf"^left out: 1 call of gpt-5.5 on openai: {function.__name__} supports"):
+        words = rf"^left out: 1 call of {OBJECTS[0]} on gemini: {function.__name__} supports"
+        with pytest.warns(UserWarning, match=words):
             found = function(mixed)
         assert repr(found) == repr(function(alone))
 
 
 def test_the_page_of_a_replay_has_the_avoidable_costs_of_the_rest(tmp_path: Path) -> None:
-    log = write(tmp_path / "log.jsonl", *every(20, *REQUESTS), *others(("gpt-5.5", "openai")))
+    log = write(tmp_path / "log.jsonl", *every(20, *REQUESTS), *others(OBJECTS))
     result = ask("replay", log, "--html", tmp_path / "page.html")
     assert result.code == 0
-    assert f"avoidable costs on the page: left out: 1 call of gpt-5.5 on openai: explain {SUPPORTS}" in result.words
+    which = f"1 call of {OBJECTS[0]} on gemini: explain {supports('explain')}"
+    assert f"avoidable costs on the page: left out: {which}" in result.words
 
 
 def test_lint_checks_the_rest(tmp_path: Path) -> None:
     """Its exit code is that of what was checked; where nothing was, it says so as ever."""
     claude = every(20, body(ASKED, max_tokens=64))
     alone = ask("lint", write(tmp_path / "log.jsonl", *claude), "--json")
-    result = ask("lint", write(tmp_path / "log.jsonl", *claude, *others(("gpt-5.5", "openai"))), "--json")
+    result = ask("lint", write(tmp_path / "log.jsonl", *claude, *others(OBJECTS)), "--json")
     assert (result.code, alone.code) == (0, 0), result
     assert without_places(json.loads(result.out)) == without_places(json.loads(alone.out))
-    assert result.words == (f"left out: 1 call of gpt-5.5 on openai: lint {SUPPORTS}; {REST}\n")
-    result = ask("lint", write(tmp_path / "log.jsonl", *others(("gpt-5.5", "openai"))))
+    assert result.words == (f"left out: 1 call of {OBJECTS[0]} on gemini: lint {supports('lint')}; {REST}\n")
+    result = ask("lint", write(tmp_path / "log.jsonl", *others(OBJECTS)))
     assert result.code == 3
-    assert f"not checked: call 1: lint {SUPPORTS}; the cache of gpt-5.5" in result.words
+    assert f"not checked: call 1: lint {supports('lint')}; the cache of {OBJECTS[0]}" in result.words

@@ -181,33 +181,7 @@ class SimulatedHosts(HostCaches):
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
         relatives = self._lineage.forerunner(request, rules.model, pool, file)
         losses, cut = tuple[Loss, ...](), None
-        if rules.matching != "named":
-            shared = self._lineage.find_shared(prompt)
-            common = self._calls, request, prompt, rules, start, sizes[0]
-            if rules.uses_breakpoints:
-                cache = self.with_breakpoints
-                call = BreakpointInspection(*common, 0, shared, relatives, cache)
-                if not call.is_healthy():
-                    found = cache.find(prompt, rules, start, sizes[0])
-                    losses = tuple(replace(call, read=found[0].depth if found else 0).losses())
-                outcomes = self._call_passes(prompts, rules, times, sizes)
-            else:
-                near = (relatives.nearest, relatives.latest)
-                asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
-                asked.setdefault(shared, ("5m", rules))
-                states = {prefix: self.state(prefix, *terms, start) for prefix, terms in asked.items()}
-                outcomes = self._call_passes(prompts, rules, times, sizes)
-                hit, read = outcomes[0].hit, outcomes[0].read
-                depth = hit.depth if hit else 0
-                own = SentInspection(*common, depth, shared, relatives, read, states, self)
-                losses = tuple(own.losses())
-                cut = None if losses else own.cut()
-            is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
-            if losses:  # the largest, the first of equal ones
-                cause = max(losses, key=lambda loss: loss.tokens).cause
-            else:
-                cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
-        else:
+        if rules.matching == "named":
             lost, seen = None, relatives.nearest
             if seen and seen.pool == pool:
                 state = "changed" if seen.entry else "absent"
@@ -216,6 +190,29 @@ class SimulatedHosts(HostCaches):
                 lost = EarlierEntry(seen, seen.entry, state)
             outcomes = self._call_passes(prompts, rules, times, sizes)
             cause = cause_of(request, prompt, outcomes[0], lost, rules)
+        else:
+            shared = self._lineage.find_shared(prompt)
+            call = self._calls, request, prompt, rules, start, sizes[0]
+            if rules.uses_breakpoints:
+                before = BreakpointInspection(*call, 0, shared, relatives, self.with_breakpoints)
+                if not before.is_healthy():
+                    found = self.with_breakpoints.find(prompt, rules, start, sizes[0])
+                    losses = tuple(replace(before, read=found[0].depth if found else 0).losses())
+                outcomes = self._call_passes(prompts, rules, times, sizes)
+            else:
+                near = (relatives.nearest, relatives.latest)
+                asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
+                asked.setdefault(shared, ("5m", rules))
+                states = {prefix: self.state(prefix, *terms, start) for prefix, terms in asked.items()}
+                outcomes = self._call_passes(prompts, rules, times, sizes)
+                depth = outcomes[0].hit.depth if outcomes[0].hit else 0
+                after = SentInspection(*call, depth, shared, relatives, outcomes[0].read, states, self)
+                losses = tuple(after.losses())
+                cut = None if losses else after.cut()
+            is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
+            cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
+            if losses:  # the largest, the first of equal ones
+                cause = max(losses, key=lambda loss: loss.tokens).cause
         deepest = BreakpointPrefix(prompt.end, "5m") if rules.is_automatic else None
         if deepest is None and outcomes[0].breakpoints:
             deepest = outcomes[0].breakpoints[-1]

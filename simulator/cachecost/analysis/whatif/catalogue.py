@@ -153,16 +153,31 @@ class MainModel:
         return last[max(totals, key=lambda key: totals[key])] if totals else None
 
 
+def is_cached_alike(one: ModelRules, other: ModelRules) -> bool:
+    """Whether both look back from breakpoints, or both find by themselves what was sent before."""
+    ways = [(rules.uses_breakpoints, rules.finds_without_lookback) for rules in (one, other)]
+    return ways[0] == ways[1]
+
+
+def is_served(host: str, name: str, day: date | None) -> bool:
+    """Whether a host knows a model of this name."""
+    try:
+        catalogue(host).model(name, day)
+    except CannotEvaluate:
+        return False
+    return True
+
+
 def to_host(call: Call, traffic: Workload, host: str) -> Call:
     """The call as `host` takes it: its name for the model, and explicit breakpoints where it has no automatic
-    caching.
+    caching. A call of a model that it does not have stays where it is.
     """
     model = call.request.model
     try:
         model = catalogue(host_of(call.host, traffic.setup.host, model)).model(model, call.day).name
         rules = traffic.setup.rules.rules(host, model, call.day)
     except CannotEvaluate:
-        return replace(call, host=host, request=replace(call.request, model=model))
+        return call
     request = replace(call.request, model=model)
     if request.automatic and not rules.accepts_automatic:
         request = replace(request, breakpoints=sent_breakpoints(request).every, automatic=None)
@@ -232,7 +247,7 @@ class RecordingProfile:
                 found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
             for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
                 is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
-                if is_other and self.traffic.setup.rules.rules(main.host, model.id, day).is_supported_by("whatif"):
+                if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
                     yield self._model_option(main, model.id)
             if looks_back:
                 yield from self._host_options(self.main)
@@ -298,7 +313,9 @@ class RecordingProfile:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
         must_be_served(main.host, name, main.rules.day)
-        setup.rules.rules(main.host, name, main.rules.day).require_support("whatif")
+        rules = setup.rules.rules(main.host, name, main.rules.day)
+        if not is_cached_alike(rules, main.rules):
+            raise CannotEvaluate(f"not cached as {main.rules.model} is: {rules.way_in_words}")
         generation = catalogue(main.host).model(name).generation
         counts_anew = generation != main.rules.generation
         by_own = f"; tokens are counted by its own tokenizer ({generation})" if counts_anew else ""
@@ -328,7 +345,7 @@ class RecordingProfile:
         name = catalogue(main.host).model(main.rules.model).name
         last = max((day for day in (main.rules.day, self.today) if day), default=None)
         for host in HOSTS:
-            if host != main.host:
+            if host != main.host and is_served(host, name, main.rules.day):
                 yield Option(
                     f"host={host}",
                     "host",
