@@ -18,6 +18,7 @@ from cachecost.commands.workloads import load_recorded, only_supported
 from cachecost.conversations.logs import Logs
 from cachecost.providers.assumptions import show_assumption
 from cachecost.providers.hosts import AUTO_HOST
+from cachecost.simulation.workload import Workload
 
 if TYPE_CHECKING:
     from cachecost.views.optimum.plan_folder import PlanSource
@@ -71,10 +72,15 @@ def optimize(
         files = [one.path for one in Logs(logs.paths, logs.format_).files()] if logs.single is None else [logs.single]
         check_folder(emit, [scenario] if scenario else files)
     with options.work_bar() as bar:
+        planned: PlanSource | Workload
         if scenario:
             planned = _scenario_input(scenario, options.scenario_options(scenario, tokens, shared))
         else:
             planned = _log_input(logs, tokens, shared, bar)
+        if isinstance(planned, Workload):
+            if emit or html or csv_file:
+                raise click.UsageError("--emit, --html, --csv: not for calls to caches that take no breakpoints")
+            return _print_content(planned, logs, as_json)
         workload = planned.workload
         bar.begin("rendering", len(workload.calls), options.CALL)
         calls = bar.count(workload.calls)
@@ -116,7 +122,27 @@ def search_progress(bar: options.WorkBar) -> Callable[[str, int], None]:
     return name_plans
 
 
-def _log_input(logs: Logs, tokens: str | None, shared: options.SharedOptions, bar: options.WorkBar) -> PlanSource:
+def _print_content(traffic: Workload, logs: options.CommandLogs, as_json: bool) -> int:
+    """Print the cheapest content of calls whose caches find by themselves what was sent before."""
+    from cachecost.analysis.whatif.content_plan import plan_content
+    from cachecost.views.optimum.content import content_object, print_content
+
+    plan = plan_content(traffic)
+    if plan.held_losses:
+        print_diagnostic(
+            f"calls whose bill shows a loss that nothing explains, held in every plan: {plan.held_losses:,}"
+        )
+    if as_json:
+        options.print_json(content_object(plan))
+    else:
+        print_content(plan, logs.name, logs.arguments, sys.stdout)
+    return logs.exit_code()
+
+
+def _log_input(
+    logs: Logs, tokens: str | None, shared: options.SharedOptions, bar: options.WorkBar
+) -> PlanSource | Workload:
+    """What is to be planned; the calls alone where none of their caches looks back from breakpoints."""
     from cachecost.analysis.bill.explanation import hold_losses
     from cachecost.conversations.logs import read_sessions
     from cachecost.simulation.workload import plan_workload, recorded_workload
@@ -130,6 +156,8 @@ def _log_input(logs: Logs, tokens: str | None, shared: options.SharedOptions, ba
         workload = plan_workload("none", conversations, setup)
         return PlanSource(workload, conversations, shared.setup, tokens, logs.arguments, typed)
     recorded = recorded_workload(logs.name, calls, setup)
+    if recorded.finds_without_lookback:
+        return recorded
     supported = only_supported(recorded, COMMAND)
     if supported is not recorded:
         conversations = []  # those of the calls that were left out cannot be planned, so the log is not planned again

@@ -85,6 +85,15 @@ class Workload:
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
+    @property
+    def finds_without_lookback(self) -> bool:
+        """Whether all caches that are known find by themselves what was sent before, and one at least is known."""
+        found: list[ModelRules] = []
+        for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
+            with suppress(CannotEvaluate):
+                found.append(self.setup.rules.rules(host_of(host, self.setup.host, model), model, day))
+        return bool(found) and all(rules.finds_without_lookback for rules in found)
+
     def of_calls(self, calls: Sequence[Call], bills: Sequence[Call]) -> Workload:
         """These calls alone, with these bills of the recording."""
         setup = self.setup.with_recorded(bills, None) if self.setup.bills else self.setup

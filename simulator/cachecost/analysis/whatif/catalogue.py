@@ -91,10 +91,12 @@ def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
     cut = sum(span is not None for span in tail.spans.values())
     how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
     places = ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
+    has_ends = any(has_breakpoints(call.request) for call in calls)
+    end = "a text block after the last breakpoint" if has_ends else "the end of the last message"
     yield Option(
         "volatile=last",
         "volatile",
-        f"{how} in the system prompt ({places}) move to a text block after the last breakpoint",
+        f"{how} in the system prompt ({places}) move to {end}",
         change_calls(tail),
         CONTENT,
         "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
