@@ -87,6 +87,8 @@ class Explanation:
     """What was paid again and no fix makes cheaper: their cost is 0."""
     lower_bound: Decimal | None = None
     """USD that the calls cost at least as the fixes would send them; None where only bills are known."""
+    ranges: list[str] = field(default_factory=list)
+    """Of hosts whose hits are not certain: what is known of them, each in a sentence."""
     bounds_fixed_requests: bool = False
     """Whether the lower bound is for other requests than were sent: those that the fixes change them to."""
 

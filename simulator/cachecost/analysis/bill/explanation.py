@@ -244,7 +244,8 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         cost = prices.rewrite_cost(bill, read - bill.read) if bill else None
         if bill and cost and cost > 0:
             limits[number] -= cost
-            what = Layer.MESSAGES, "", read - bill.read, cost, _describe_unexplained(bill.read, read), code.fix
+            words = _describe_unexplained(bill.read, read, traffic.setup.rules_for(traffic.calls[number - 1]))
+            what = Layer.MESSAGES, "", read - bill.read, cost, words, code.fix
             unexplained.append(Finding(code.code, code.cause, number, *what, paid_again=cost))
     simulated, billed = explain_in_order(held, limits, assumptions, replay), sum(costs.values(), ZERO)
     fixed = billed - simulated.avoidable

@@ -489,6 +489,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
     preparer = None if is_as_sent else replays.preparer(sent)
     bound = _least_cost([step.call for step in sent], traffic, rows, preparer)
     findings, notes = (_sort_findings(map(_describe_finding, group)) for group in (netting.found, netting.notes))
+    notes = [note for note in notes if note.paid_again > 0]  # elsewhere what is read costs as much
     cost = sum(simulated.values(), ZERO)
     avoidable = sum((one.cost for one in findings), ZERO)
     open_share = min(1.0, float(open_usd(fixed.rows) / avoidable)) if avoidable else 1.0
@@ -505,6 +506,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         notes=with_places(notes, traffic.calls),
         lower_bound=bound,
         bounds_fixed_requests=not is_as_sent,
+        ranges=list(dict.fromkeys(one.range_in_words for one in observed.rules if one and one.range_in_words)),
     )
 
 

@@ -139,6 +139,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "tokens": {"source": explanation.token_source, "error_margin": explanation.error_margin},
         "warm_start": {"calls": explanation.warm.calls, "tokens": explanation.warm.tokens},
         "other_assumptions": list(explanation.flips),
+        "ranges": list(explanation.ranges),
     }
 
 
@@ -235,6 +236,8 @@ def closing(explanation: Explanation) -> Iterator[str]:
         )
     if explanation.warm.calls:
         yield explanation.warm.sentence
+    for sentence in explanation.ranges:
+        yield f"range       {sentence}"
     if explanation.token_source:
         margin = Decimal(str(explanation.error_margin)) if explanation.findings else ZERO
         error = margin_text(margin, explanation.avoidable * margin)
