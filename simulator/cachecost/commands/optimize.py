@@ -78,9 +78,7 @@ def optimize(
         else:
             planned = _log_input(logs, tokens, shared, bar)
         if isinstance(planned, Workload):
-            if emit or html or csv_file:
-                raise click.UsageError("--emit, --html, --csv: not for calls to caches that take no breakpoints")
-            return _print_content(planned, logs, as_json)
+            return _print_content(planned, logs, as_json, has_files=bool(emit or html or csv_file))
         workload = planned.workload
         bar.begin("rendering", len(workload.calls), options.CALL)
         calls = bar.count(workload.calls)
@@ -122,8 +120,13 @@ def search_progress(bar: options.WorkBar) -> Callable[[str, int], None]:
     return name_plans
 
 
-def _print_content(traffic: Workload, logs: options.CommandLogs, as_json: bool) -> int:
-    """Print the cheapest content of calls whose caches find by themselves what was sent before."""
+def _print_content(traffic: Workload, logs: options.CommandLogs, as_json: bool, has_files: bool) -> int:
+    """Print the cheapest content of calls whose caches find by themselves what was sent before.
+
+    Raises UsageError where files are asked for.
+    """
+    if has_files:
+        raise click.UsageError("--emit, --html, --csv: not for calls to caches that take no breakpoints")
     from cachecost.analysis.whatif.content_plan import plan_content
     from cachecost.views.optimum.content import content_object, print_content
 
