@@ -51,7 +51,7 @@ def test_a_code_of_two_causes_a_cause_without_a_name_in_the_list_and_one_without
 
 def test_every_fix_is_of_a_cause_and_every_cause_but_those_of_bills_has_one() -> None:
     assert {row.fixer for row in coded_causes().values()} - {"nothing"} == set(FIXES)
-    assert set(coded_causes()) - set(FIXERS) == {"cold_start", "billed_not_explained", "evicted", "upstream_changed"}
+    assert set(coded_causes()) - set(FIXERS) == {"cold_start", "billed_not_explained", "evicted"}
 
 
 def test_every_cause_that_costs_something_rests_on_a_rule_and_has_a_page() -> None:

@@ -54,3 +54,14 @@ def test_the_change_that_mends_it_is_replayed_from_what_was_billed(
     assert Decimal(one["cost_usd"]) < Decimal(found["cost_usd"]) * (100 - least) / 100
     billed = json_of(run_case(name, "bill", "log.jsonl", "--json"))["billed_usd"]
     assert abs(Decimal(found["cost_usd"]) - Decimal(billed)) < Decimal("0.0001")
+
+
+def test_a_change_of_the_gateway_s_upstream_is_a_cause(run_case: Run) -> None:
+    """The answers name the provider; each change of it reads nothing. Pinning it is replayed."""
+    name = "07-openrouter-hosts"
+    assert causes(run_case, name)["upstream_changed"][0] == 3
+    explained = json_of(run_case(name, "explain", "log.jsonl", "--json"))
+    found = [one for one in explained["findings"] if one["cause"] == "upstream_changed"]
+    assert [one["call"] for one in found] == [2, 5, 7]
+    assert found[0]["message"] == "the gateway's upstream changed from HostA to HostB"
+    assert 0 < sum(Decimal(one["cost_usd"]) for one in found) < Decimal(explained["billed_usd"]) / 2

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from cachecost.account.causes import causes
+from cachecost.account.causes import Cause, causes
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.causes import (
@@ -37,7 +37,7 @@ from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.compare import ancestor, begins_with, path
 from cachecost.prompts.render import PrefixSizes, Prompt, is_within_lookback, lookback_steps
 from cachecost.prompts.request import Request
-from cachecost.providers.rules import ModelRules
+from cachecost.providers.rules import VIA, ModelRules
 from cachecost.providers.usage import TTLS
 
 MATERIAL = 0.01
@@ -127,9 +127,10 @@ class CallInspection(msgspec.Struct, frozen=True):
         tokens, whole = change.tokens(read, self.sizes), tokens_between(read, change.end, self.sizes)
         first, other = change.first_pair(self.read)
         is_moved = pool != before.pool
+        cause: Cause = "upstream_changed" if pool.partition(VIA)[0] == before.pool.partition(VIA)[0] else "unknown"
         return Loss(
             self.call,
-            "unknown" if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
+            cause if is_moved else find_change_or_compaction(self.request, self.prompt, before, self.rules),
             first,
             change.end.depth,
             None if is_moved else other,

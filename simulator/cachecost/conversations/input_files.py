@@ -88,6 +88,8 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     tool_uses: ToolUses = ()
     charged_usd: Decimal | None = None
     """These two are as those of a usage."""
+    upstream: str = ""
+    """The provider that a gateway chose for the call, where its answer says so."""
 
     @property
     def usage(self) -> Usage:

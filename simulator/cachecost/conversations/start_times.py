@@ -33,6 +33,7 @@ from cachecost.conversations.input_files import (
 from cachecost.prompts.blocks import Thread
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.prices import terms_of
+from cachecost.providers.rules import VIA
 
 PIECE = 1 << 20
 """Bytes of the buffer to begin with; it doubles when a line does not fit."""
@@ -125,6 +126,7 @@ class RecordedSessions:
         start = call.start if call.timestamp is not None else None
         made = billed_call(call.line, call.request.model, returned, start, agent=call.agent, id=call.id)
         made.number, made.session, made.host = len(file.calls) + 1, call.session or call.file, call.host or ""
+        made.upstream = call.workspace.partition(VIA)[2]
         made.modes = terms_of(call.request.params, call.is_batch).modes
         made.extra = tuple((one.model, token_counts(one.usage)) for one in call.iterations if one.kind in APART)
         passes = sum(one.kind == "message" for one in call.iterations)

@@ -208,6 +208,10 @@ def supported_by(command: str) -> str:
     return ALL_BUT_OBJECTS if command in EXPLAIN_AUTOMATIC else LOOKBACK_CACHES
 
 
+VIA = " via "
+"""Between a workspace and the upstream that a gateway chose for a call, which has a cache of its own."""
+
+
 class ModelRules(msgspec.Struct, frozen=True):
     """Every rule of one (host, model, day), resolved. Tokens are tokens of this model.
 
@@ -389,8 +393,12 @@ class ModelRules(msgspec.Struct, frozen=True):
         return self.matching not in ("breakpoint", "named")
 
     def pool(self, workspace: str) -> str:
-        """The pool that shares entries with calls of `workspace` (rule 7): that workspace, or the whole host."""
-        return f"{self.host}/{workspace}" if self.scope == "workspace" else f"{self.host}/"
+        """The pool that shares entries with calls of `workspace` (rule 7): that workspace, or the whole host.
+
+        Each upstream of a gateway has its own.
+        """
+        own, via, upstream = workspace.partition(VIA)
+        return f"{self.host}/{own if self.scope == 'workspace' else ''}{via}{upstream}"
 
 
 class RuleBook:

@@ -82,7 +82,8 @@ def _find_request_rewrites(
                 yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
                 continue
             words, where = message(found, call.request, end - start), place(found, call.request)
-            if where not in words and causes()[found.cause].fixed_in != "time":
+            is_elsewhere = causes()[found.cause].fixed_in == "time" or found.cause == "upstream_changed"
+            if where not in words and not is_elsewhere:
                 words += f" at {where}"
             before = bills[found.since.number - 1] if found.since else None
             is_static = found.first.layer is not Layer.MESSAGES

@@ -113,6 +113,9 @@ def _find_causes(rewrite: Rewrite) -> Iterator[CauseEvidence]:
     what may only have happened at the same moment."""
     call, before, state, idle, rules = rewrite.call, rewrite.before, rewrite.state, rewrite.idle_s, rewrite.rules
     yield from _find_events(rewrite, "first")
+    if call.upstream != before.upstream:
+        names = (one.upstream or "one not named" for one in (before, call))
+        yield CauseEvidence("upstream_changed", "the gateway's upstream changed from {} to {}".format(*names))
     if call.model != before.model:
         yield CauseEvidence("model_changed", f"model changed from {before.model} to {call.model}")
     if ("fast" in call.modes) != ("fast" in before.modes):

@@ -31,6 +31,7 @@ from cachecost.prompts.blocks import Layer
 from cachecost.prompts.compare import first_difference, prefixes_back, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
+from cachecost.providers.rules import VIA
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import CallPreparer
 from cachecost.simulation.workload import Workload
@@ -406,9 +407,12 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     moved = f"workspace changed from {old_workspace or 'the default one'} to {workspace or 'the default one'}"
     if old_host != host:
         moved = f"host changed from {old_host} to {host}"
+    was, now = (_parameter_text(loss.cause, one) for one in (before, request))
+    if loss.cause == "upstream_changed":
+        was, now = (place.partition(VIA)[2] or "one not named" for place in (loss.place_before, loss.place))
     return causes()[loss.cause].sentence.format(
-        was=_parameter_text(loss.cause, before),
-        now=_parameter_text(loss.cause, request),
+        was=was,
+        now=now,
         where=where,
         system=" and ".join(changed_settings(before, request)) or f"{where} changed",
         tools=f"{tools or 'no'} tools instead of {tools_before or 'none'}"

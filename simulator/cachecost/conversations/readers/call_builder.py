@@ -25,6 +25,7 @@ from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage, answer_blocks, content_blocks, show_found
 from cachecost.providers.hosts import host_of_message
 from cachecost.providers.prices import served_params
+from cachecost.providers.rules import VIA
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
@@ -61,12 +62,15 @@ class CallBuilder:
         `answer` is the content blocks of the response (a list, or a text). `timestamp` is ISO 8601 (None: unknown),
         `seen_on` the day by which the call was recorded: it picks rules and prices where there is no timestamp. Message
         threads continue from `answer_id`. `served` is the answer with its usage: the service tier and the region that
-        it names take the place of those in the body. `fields` are the other fields of `Call`.
+        it names take the place of those in the body, and the `provider` that it names is the upstream of a gateway, which
+        has a cache of its own. `fields` are the other fields of `Call`.
         """
         content = content_blocks(answer if isinstance(answer, str) else list(answer), "response.content")
         start = self._starts.next(timestamp)
         request = self._intake.body(served_params(body, served))
         response = answer_blocks(content, request.deferred, self._keep)
+        if isinstance(upstream := served.get("provider"), str) and upstream:
+            fields["workspace"] = f"{fields.get('workspace', '')}{VIA}{upstream}"
         return Call(
             self._threads.complete(request, start, answer_id, response, usage is not None),
             start,
