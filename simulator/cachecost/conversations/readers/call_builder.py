@@ -62,8 +62,8 @@ class CallBuilder:
         `answer` is the content blocks of the response (a list, or a text). `timestamp` is ISO 8601 (None: unknown),
         `seen_on` the day by which the call was recorded: it picks rules and prices where there is no timestamp. Message
         threads continue from `answer_id`. `served` is the answer with its usage: the service tier and the region that
-        it names take the place of those in the body, and the `provider` that it names is the upstream of a gateway, which
-        has a cache of its own. `fields` are the other fields of `Call`.
+        it names take the place of those in the body, and the `provider` that it names is the upstream of a gateway,
+        which has a cache of its own. `fields` are the other fields of `Call`.
         """
         content = content_blocks(answer if isinstance(answer, str) else list(answer), "response.content")
         start = self._starts.next(timestamp)
