@@ -213,6 +213,8 @@ class SimulatedHosts(HostCaches):
             cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
             if losses:  # the largest, the first of equal ones
                 cause = max(losses, key=lambda loss: loss.tokens).cause
+            elif rules.finds_without_lookback and not rules.is_automatic and not outcomes[0].breakpoints:
+                cause = "below_minimum" if prompt.breakpoints else "no_breakpoint"
         deepest = BreakpointPrefix(prompt.end, "5m") if rules.is_automatic else None
         if deepest is None and outcomes[0].breakpoints:
             deepest = outcomes[0].breakpoints[-1]
