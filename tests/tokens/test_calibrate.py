@@ -3,6 +3,7 @@
 import json
 import tomllib
 from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tools.calibrate.fit import (
     ratio,
     tokens_per_byte,
 )
+from tools.calibrate.recorded import is_unseen_source, source_of
 from tools.calibrate.samples import Samples, parallel_runs, row_name
 from tools.calibrate.texts import PAGE, texts_in
 
@@ -288,3 +290,31 @@ def test_shipped_data_is_whole_and_sane(generation: str) -> None:
     assert set(shipped.error_margin) == {"tiktoken", "ctok"}
     assert all(value >= 0 for value in shipped.structure.values())
     assert 150 < shipped.tool_prompt_head < 286
+
+
+SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
+
+
+def test_the_unseen_sources_are_those_decided_before_the_fit() -> None:
+    """A changed rule would let a fit see what is to judge it."""
+    found: dict[str, set[str]] = {"unseen": set(), "fitted": set()}
+    for log in (Path(__file__).parents[2] / "scenarios" / "recordings").rglob("*.jsonl"):
+        source = source_of(log.name)
+        found["unseen" if is_unseen_source(source) else "fitted"].add(sha256(source.encode()).hexdigest()[:16])
+    assert len(found["unseen"]) >= 9
+    assert all(found[part] <= set(SOURCES[part]) for part in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("owner+repository__tests_a_1@3fa8.jsonl", "owner+repository"),
+        ("0owner+repository__tests_a.jsonl", "0owner+repository"),
+        ("some-client-0e53-a5.jsonl", "some-client"),
+        ("some-client-fc_ea11.jsonl", "some-client"),
+        ("jp-176.jsonl", "jp"),
+        ("0.jsonl", "0.jsonl"),
+    ],
+)
+def test_who_recorded_a_file_is_in_its_name(name: str, source: str) -> None:
+    assert source_of(name) == source
