@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from files_of_images import base64, png
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens.calibration import KINDS, calibration
+from cachecost.tokens.calibration import KINDS, LATIN, SCRIPTS, calibration
 from cachecost.tokens.parts import parts_of
 from cachecost.tokens.textcounter import count_texts
 from cachecost.tokens.tokenizers import Ctok, has_ctok
@@ -28,6 +30,7 @@ from tools.calibrate.fit import (
     percentile,
     ratio,
     tokens_per_byte,
+    told_by_sources,
 )
 from tools.calibrate.recorded import is_unseen_source, source_of
 from tools.calibrate.samples import Samples, parallel_runs, row_name
@@ -286,7 +289,8 @@ def test_rows_that_tell_nothing_are_left_out(
 def test_shipped_data_is_whole_and_sane(generation: str) -> None:
     shipped = calibration(generation)
     assert set(shipped.ratio) == {*KINDS, "schema"}
-    assert all(1.0 < value < 1.8 for value in shipped.ratio.values())
+    assert all(1.0 < shipped.ratio[kind] < 1.8 for kind in (*LATIN, "schema"))
+    assert all(0.7 < shipped.ratio[kind] < 1.2 for kind in SCRIPTS), "one or two tokens a letter in all of them"
     assert set(shipped.error_margin) == {"tiktoken", "ctok"}
     assert all(value >= 0 for value in shipped.structure.values())
     assert 150 < shipped.tool_prompt_head < 286
@@ -318,3 +322,22 @@ def test_the_unseen_sources_are_those_decided_before_the_fit() -> None:
 )
 def test_who_recorded_a_file_is_in_its_name(name: str, source: str) -> None:
     assert source_of(name) == source
+
+
+def test_of_many_sources_each_weighs_the_same() -> None:
+    """Of 9 sources the tenth may have any value, so that the bound is the largest of theirs; of 19 one may be wider."""
+    alike = {str(one): [0.1] * 50 for one in range(9)}
+    assert told_by_sources(alike | {"0": [0.3]}, 2.0) == 0.3
+    assert told_by_sources({str(one): [0.1] for one in range(18)} | {"odd": [0.3] * 500}, 2.0) == 0.1
+
+
+def test_of_few_sources_the_worst_is_widened() -> None:
+    assert told_by_sources({"a": [0.1], "b": [0.2]}, 1.5) == pytest.approx(0.3)
+    assert told_by_sources({"a": [0.1] * 19 + [9.0]}, 1.5) == pytest.approx(0.15), "one odd bill of twenty"
+    assert told_by_sources({}, 1.5) == 0.0
+
+
+@given(st.dictionaries(st.integers(0, 40), st.lists(st.floats(0, 1), min_size=1, max_size=5), min_size=9, max_size=40))
+def test_nine_of_ten_values_of_the_sources_are_within_the_bound(values: dict[int, list[float]]) -> None:
+    bound = told_by_sources({str(one): of for one, of in values.items()}, 1.0)
+    assert sum(sum(one <= bound for one in of) / len(of) for of in values.values()) >= 0.9 * len(values)

@@ -32,6 +32,12 @@ from cachecost.tokens.parts import parts_of, prose_of
         ("{" * 8 + "x" * 87 + " the ", "code:7500,text:2500"),
         ("{" * 8 + "x" * 72 + " the  of  to  is  a ", "text"),
         ("Die Würde des Menschen ist unantastbar.", "text"),
+        ("人人生而自由,在尊严和权利上一律平等。", "text:182,cjk:9818"),
+        ("すべての人間は、生れながらにして自由である。", "cjk"),
+        ("Все люди рождаются свободными", "text:546,cyrillic:9454"),
+        ("يولد جميع الناس أحرارا", "text:732,script:9268"),
+        ("→ ✓ “quoted” — naïve café", "text"),
+        ("x" * 30 + "人" * 10, "text:5000,cjk:5000"),  # of 60 bytes
         ("2026-03-07T10:15:00Z 200 GET 1532", "data"),
         ("let x = foo(bar[i]) + BAZ_QUX;", "code"),
     ],

@@ -297,9 +297,8 @@ def test_a_block_that_cannot_be_counted() -> None:
         r"import the recording again with --content digest$",
     ):
         make_counter("tiktoken", "claude-3").block(replace(bare, counts={}))
-    with pytest.raises(
-        CannotCount, match=r"^prose 'cod': expected one of text, code, data, tools \(did you mean 'code'\?\)$"
-    ):
+    known = "text, code, data, tools, cjk, cyrillic, script"
+    with pytest.raises(CannotCount, match=rf"^prose 'cod': expected one of {known} \(did you mean 'code'\?\)$"):
         make_counter("tiktoken", "claude-3").block(replace(bare, prose="cod"))
 
 

@@ -34,14 +34,15 @@ class Recorded:
 def read_recorded(log: Path) -> Iterator[Recorded]:
     """The calls of a log whose bill tells what their content costs; none, with a note on stderr, if it is damaged."""
     lines = log.read_text(encoding="utf-8").splitlines()
-    for call in _calls(log):
+    for call in read_calls_of(log):
         row = _row(lines, call)
         billed = call.billed.total_input if call.billed else 0
         if billed and not row.get("redacted") and not _is_emptied(call):
             yield Recorded(call, row_name(row, log), billed)
 
 
-def _calls(log: Path) -> list[Call]:
+def read_calls_of(log: Path) -> list[Call]:
+    """The calls of a log; none, with a note on stderr, if it is damaged."""
     try:
         return list(read_calls(log, "auto", lambda _: None))
     except InputError as error:
@@ -64,7 +65,7 @@ def _row(lines: Sequence[str], call: Call) -> Mapping[str, Any]:
 
 
 def source_of(name: str) -> str:
-    """Who recorded a file of this name: "owner+repository" before "__", else the one or two words that it begins with."""
+    """Who recorded a file of this name: "owner+repository" before "__", else its first one or two words."""
     source, found, _ = name.partition("__")
     if found:
         return source

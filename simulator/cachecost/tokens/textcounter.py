@@ -98,7 +98,7 @@ class TextCounter:
         """The content kind of `block`, which decides its margin: a stated count is somebody's count, or a guess, and no
         surer than ours. Raises CannotCount."""
         if block.tokens is not None:
-            return content_kind(block, block.counts)
+            return content_kind(block, block.counts, block.prose)
         self.block(block)
         return self._kinds[block.digest]
 
@@ -121,7 +121,7 @@ class TextCounter:
         guessed = self._calibration.guessed
         if GUESSED in counted.facts or (guessed and any(constant_of(fact) in guessed for fact in facts)):
             self._guessed.add(block.kind)
-        self._kinds[block.digest] = content_kind(block, facts)
+        self._kinds[block.digest] = content_kind(block, facts, counted.prose)
         tokens = counted.tokens * self._worth(counted.prose) + self._structure(facts)
         if block.kind == "tool":
             tokens = max(tokens, counted.tokens * self._calibration.tool_least)
