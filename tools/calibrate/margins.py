@@ -80,7 +80,7 @@ NEAREST = {
 }
 """The kinds that are most like a kind: one that few sources tell is no surer than those, of which some were told."""
 GUESSED = frozenset({"thinking", "server", "mcp", "unknown"})
-UNTOLD = 1.0
+UNTOLD = 2.0
 LEAST = {"image": 0.1, "pdf": 0.1, "thinking": 0.5, "server": 0.5, "unknown": UNTOLD}
 """The least margin of a kind that few sources tell: of pixels and pages, whose formula is 7% off for one model; of what
 is not in a request, and guessed from the length of what is encrypted; of what is not told at all."""
