@@ -238,7 +238,7 @@ def test_a_row_without_a_file_has_the_name_of_its_log(tmp_path: Path) -> None:
 def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not has_ctok():
         assert main(["log", "--date", "2026-11-21"]) == 3
-        assert "calibration needs the extra 'claude-tokens'" in capsys.readouterr().err
+        assert "calibration: ctok is not installed" in capsys.readouterr().err
         return
     log = tmp_path / "log.jsonl"
     log.write_text('{"request": {}, "usage": {}}\n\n{"request": 1}\n')

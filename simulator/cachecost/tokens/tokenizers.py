@@ -119,7 +119,7 @@ VERSIONS = {"claude-3": "3.0", "claude-4.7": "4.7", "claude-4.8": "4.8"}
 KEYS = {"claude-3": "ctok-3", "claude-4.7": "ctok-4.7", "claude-4.8": "ctok-4.8"}
 """Their names in `Block.counts`."""
 OLDEST_PYTHON = (3, 12)
-"""With an older one the extra installs nothing."""
+"""An older one has no ctok: cachecost is installed without it."""
 OR_TIKTOKEN = "or use --tokens tiktoken"
 
 
