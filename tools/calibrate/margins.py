@@ -318,15 +318,24 @@ def toml(judged: Mapping[str, Sequence[BilledCount]], day: date) -> str:
     """The file of margins."""
     lines = [HEAD, "[fit]", f"date = {day}"]
     for counter, generations in COUNTERS.items():
-        claude = fit_told([one for one in judged[counter] if one.generation.startswith(CLAUDE)])
+        fitted = [one for one in judged[counter] if is_fitted(one)]
+        claude = fit_told([one for one in fitted if one.generation.startswith(CLAUDE)])
         for generation in generations:
-            mine = [one for one in judged[counter] if one.generation == generation]
+            mine = [one for one in fitted if one.generation == generation]
             margins = fit(mine, claude if generation in VERSIONS else None, calibration(generation).guessed)
-            lines += ["", f"# fitted on {len(mine)} calls of {len({source_of(one.name) for one in mine})} sources"]
+            unseen = [one for one in judged[counter] if one.generation == generation and not is_fitted(one)]
+            right, all_ = holds(unseen, margins)
+            lines += ["", f"# fitted on {len(mine)} calls of {_sources(mine)}"]
+            lines += [f"# holds in {right} of {all_} calls of {_sources(unseen)} that no fit has seen"]
             lines += [f'[margins."{generation}".{counter}]', f"base = {margins.base}"]
             lines += [f"{kind} = {margins.kinds[kind]}" for kind in FITTED]
             lines += [f"thin = {json.dumps(thin_kinds(mine))}"]
     return "\n".join(lines) + "\n"
+
+
+def _sources(calls: Iterable[BilledCount]) -> str:
+    number = len({source_of(one.name) for one in calls})
+    return f"{number} source{'s' * (number != 1)}"
 
 
 def is_fitted(one: BilledCount) -> bool:
@@ -347,7 +356,7 @@ def main(arguments: list[str] | None = None) -> int:
     judged["tiktoken"] += judge_by_ctok(given.words)
     judged["tiktoken"] += [one for folder in given.packages for one in judge_packages(folder)]
     sys.stderr.write(coverage(judged))
-    report = toml({counter: [one for one in calls if is_fitted(one)] for counter, calls in judged.items()}, given.date)
+    report = toml(judged, given.date)
     print_report(report, given.write)
     return 0
 
