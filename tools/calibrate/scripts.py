@@ -6,8 +6,9 @@ A folder has compiled translations (`LANGUAGE/LC_MESSAGES/PROGRAM.mo`, as in /us
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
@@ -37,6 +38,7 @@ HEAD = """\
 """
 LEAST, MOST = 800, 2500
 """Characters of a program's messages: fewer tell little; more, nothing new."""
+SHOWN = 2
 PROGRAMS = 12
 """Of a language: enough to tell its median."""
 SENTENCE = 15
@@ -95,6 +97,18 @@ def margins_by(
     return {script: round_up(told_by_sources(languages, WIDER)) for script, languages in sorted(off.items())}
 
 
+def count_unseen(texts: Iterable[TranslatedText], tallies: Mapping[str, Tally]) -> list[list[object]]:
+    """Of the held-out programs, at most `SHOWN` of a language: its language, its blend, its cl100k tokens, and those of
+    each tokenizer."""
+    found, shown, cl100k = list[list[object]](), Counter[str](), Cl100k()
+    for one in texts:
+        shown[one.language] += 1
+        if shown[one.language] <= SHOWN:
+            counts = {name: tally(one.text) for name, tally in tallies.items()}
+            found.append([one.language, one.prose, cl100k(one.text), counts])
+    return found
+
+
 def toml(tables: Mapping[str, Mapping[str, Mapping[str, float]]], day: date) -> str:
     """The file of ratios and margins."""
     lines = [HEAD, "[fit]", f"date = {day}"]
@@ -111,9 +125,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.calibrate.scripts", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path, help="with LANGUAGE/LC_MESSAGES/PROGRAM.mo")
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
+    parser.add_argument("--unseen", type=Path, help="where to write the counts of the held-out programs, for a test")
     parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {SCRIPTS_DATA}")
     given = parser.parse_args(arguments)
-    texts = [one for one in translated_texts(given.folders) if not is_unseen_source(one.program)]
+    all_texts = list(translated_texts(given.folders))
+    texts = [one for one in all_texts if not is_unseen_source(one.program)]
     tallies: dict[str, Tally] = {generation: Ctok(generation) for generation in VERSIONS}
     tallies |= {maker: NativeTally(maker) for maker in PACKAGES if has_native(maker)}
     ratios = {name: fit(texts, tally) for name, tally in tallies.items()}
@@ -123,6 +139,9 @@ def main(arguments: list[str] | None = None) -> int:
         name: margins_by(texts, tally, {**calibration(name).ratio, **ratios[name]}) for name, tally in tallies.items()
     }
     margins["assumed"] = {kind: max(found[kind] for found in margins.values()) for kind in SCRIPTS}
+    if given.unseen is not None:
+        rows = count_unseen((one for one in all_texts if is_unseen_source(one.program)), tallies)
+        given.unseen.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
     print_report(toml({"ratio": ratios, "margin": margins}, given.date), given.write)
     return 0
 
