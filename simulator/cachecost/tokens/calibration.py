@@ -144,8 +144,10 @@ def _take_scripts(texts: Sequence[str]) -> tuple[dict[str, int], Sequence[str]]:
     if all(map(str.isascii, texts)):
         return {}, texts
     left = whole = _bytes_of(texts)
-    shares = dict[str, int]()
+    shares, used = dict[str, int](), "".join(set().union(*texts))
     for script, characters in SCRIPTS.items():
+        if not re.search(f"[{characters}]", used):  # most texts have no more than a dash or an arrow
+            continue
         texts = [re.sub(f"[{characters}]+", "", text) for text in texts]
         before, left = left, _bytes_of(texts)
         shares[script] = WHOLE * (before - left) // whole
