@@ -164,7 +164,7 @@ WITHOUT_EXTRA = {
     "pytest": "pytest",
     "zstandard": "zstandard",
 }
-"""Top-level module to the package that brings it, where no extra does; ctok comes with cachecost from Python 3.12 on."""
+"""Top-level module to the package that brings it, where no extra does; from Python 3.12 on, cachecost brings ctok."""
 
 
 class NotInstalled(ImportError):
