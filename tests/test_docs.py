@@ -124,7 +124,9 @@ def _calibrated() -> str:
     images = tomllib.loads((ROOT / "simulator/cachecost/tokens/images.toml").read_text())
     margins = [images["pdf"]["error_margin"], images["unknown_image"]["error_margin"]]
     margins += [share for row in rows for share in row.values() if isinstance(share, float)]
-    return " ".join([*shares, *(f"{100 * share:.2g}%" for share in margins), file, makers])
+    scripts = tomllib.loads((ROOT / "simulator/cachecost/tokens/scripts.toml").read_text())["margin"]
+    margins += [share for row in scripts.values() for share in row.values()]
+    return " ".join([*shares, *(f"{100 * share:{'.2g' if share < 1 else '.0f'}}%" for share in margins), file, makers])
 
 
 CALIBRATED = _calibrated()

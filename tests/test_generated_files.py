@@ -93,6 +93,7 @@ def test_the_package_imports_no_tool() -> None:
 
 def test_a_data_file_names_the_command_that_writes_it() -> None:
     texts = (path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*") if path.suffix in (".toml", ".json"))
-    named = {command for text in texts for command in re.findall(r"Written by `([^`]+?)(?: LOG… --write)?`", text)}
-    tools = {f"python -m tools.calibrate{part}" for part in ("", ".makers", ".margins", ".maker_margins")}
+    written = re.compile(r"Written by `([^`]+?)(?: (?:LOG|FOLDER)… --write)?`")
+    named = {command for text in texts for command in written.findall(text)}
+    tools = {f"python -m tools.calibrate{part}" for part in ("", ".makers", ".margins", ".maker_margins", ".scripts")}
     assert named == {"make prices", *tools}

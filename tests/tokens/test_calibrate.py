@@ -3,15 +3,18 @@
 import json
 import tomllib
 from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from files_of_images import base64, png
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate
-from cachecost.tokens.calibration import KINDS, calibration
+from cachecost.tokens.calibration import KINDS, LATIN, SCRIPTS, calibration
 from cachecost.tokens.parts import parts_of
 from cachecost.tokens.textcounter import count_texts
 from cachecost.tokens.tokenizers import Ctok, has_ctok
@@ -27,7 +30,9 @@ from tools.calibrate.fit import (
     percentile,
     ratio,
     tokens_per_byte,
+    told_by_sources,
 )
+from tools.calibrate.recorded import is_unseen_source, source_of
 from tools.calibrate.samples import Samples, parallel_runs, row_name
 from tools.calibrate.texts import PAGE, texts_in
 
@@ -233,7 +238,7 @@ def test_a_row_without_a_file_has_the_name_of_its_log(tmp_path: Path) -> None:
 def test_a_damaged_log_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if not has_ctok():
         assert main(["log", "--date", "2026-11-21"]) == 3
-        assert "calibration needs the extra 'claude-tokens'" in capsys.readouterr().err
+        assert "calibration: ctok is not installed" in capsys.readouterr().err
         return
     log = tmp_path / "log.jsonl"
     log.write_text('{"request": {}, "usage": {}}\n\n{"request": 1}\n')
@@ -284,7 +289,55 @@ def test_rows_that_tell_nothing_are_left_out(
 def test_shipped_data_is_whole_and_sane(generation: str) -> None:
     shipped = calibration(generation)
     assert set(shipped.ratio) == {*KINDS, "schema"}
-    assert all(1.0 < value < 1.8 for value in shipped.ratio.values())
+    assert all(1.0 < shipped.ratio[kind] < 1.8 for kind in (*LATIN, "schema"))
+    assert all(0.7 < shipped.ratio[kind] < 1.2 for kind in SCRIPTS), "one or two tokens a letter in all of them"
     assert set(shipped.error_margin) == {"tiktoken", "ctok"}
     assert all(value >= 0 for value in shipped.structure.values())
     assert 150 < shipped.tool_prompt_head < 286
+
+
+SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
+
+
+def test_the_unseen_sources_are_those_decided_before_the_fit() -> None:
+    """A changed rule would let a fit see what is to judge it."""
+    found: dict[str, set[str]] = {"unseen": set(), "fitted": set()}
+    for log in (Path(__file__).parents[2] / "scenarios" / "recordings").rglob("*.jsonl"):
+        source = source_of(log.name)
+        found["unseen" if is_unseen_source(source) else "fitted"].add(sha256(source.encode()).hexdigest()[:16])
+    assert len(found["unseen"]) >= 9
+    assert all(found[part] <= set(SOURCES[part]) for part in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("owner+repository__tests_a_1@3fa8.jsonl", "owner+repository"),
+        ("0owner+repository__tests_a.jsonl", "0owner+repository"),
+        ("some-client-0e53-a5.jsonl", "some-client"),
+        ("some-client-fc_ea11.jsonl", "some-client"),
+        ("jp-176.jsonl", "jp"),
+        ("0.jsonl", "0.jsonl"),
+    ],
+)
+def test_who_recorded_a_file_is_in_its_name(name: str, source: str) -> None:
+    assert source_of(name) == source
+
+
+def test_of_many_sources_each_weighs_the_same() -> None:
+    """Of 9 sources the tenth may have any value, so that the bound is the largest of theirs; of 19 one may be wider."""
+    alike = {str(one): [0.1] * 50 for one in range(9)}
+    assert told_by_sources(alike | {"0": [0.3]}, 2.0) == 0.3
+    assert told_by_sources({str(one): [0.1] for one in range(18)} | {"odd": [0.3] * 500}, 2.0) == 0.1
+
+
+def test_of_few_sources_the_worst_is_widened() -> None:
+    assert told_by_sources({"a": [0.1], "b": [0.2]}, 1.5) == pytest.approx(0.3)
+    assert told_by_sources({"a": [0.1] * 19 + [9.0]}, 1.5) == pytest.approx(0.15), "one odd bill of twenty"
+    assert told_by_sources({}, 1.5) == 0.0
+
+
+@given(st.dictionaries(st.integers(0, 40), st.lists(st.floats(0, 1), min_size=1, max_size=5), min_size=9, max_size=40))
+def test_nine_of_ten_values_of_the_sources_are_within_the_bound(values: dict[int, list[float]]) -> None:
+    bound = told_by_sources({str(one): of for one, of in values.items()}, 1.0)
+    assert sum(sum(one <= bound for one in of) / len(of) for of in values.values()) >= 0.9 * len(values)

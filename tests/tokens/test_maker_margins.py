@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cachecost.base.structs import replace
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer
 from cachecost.providers.rules import RuleBook
+from cachecost.tokens.calibration import SCRIPTS
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.margins import FITTED, MAKERS, PromptMargins, general_margin, margins_of
 from cachecost.tokens.textcounter import TextCounter
@@ -105,6 +107,7 @@ def test_the_error_of_all_prompts_is_stated_with_the_margins() -> None:
             assert general_margin(generation, counter) == row["error"]["p95"]
     assert general_margin("qwen", "tiktoken") is None
     for generation in ("o200k", "mistral"):
-        assert margins_of(generation, "native", 0.3) == margins_of(generation, "tiktoken", 0.3), (
-            "no counter is less sure"
+        native, tiktoken = (margins_of(generation, counter, 0.3) for counter in ("native", "tiktoken"))
+        assert native == replace(tiktoken, kinds=dict(tiktoken.kinds) | dict.fromkeys(SCRIPTS, native.kinds["text"])), (
+            "no counter is less sure, but for letters of which cl100k knows few words"
         )

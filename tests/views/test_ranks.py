@@ -135,7 +135,7 @@ def _check_pair(one: StrategyLine, other: StrategyLine, spread: int, lines: int)
 def test_replay_shows_ranks_in_every_form(tmp_path: Path) -> None:
     text = printed("replay", LOG, *THREE).splitlines()
     assert [line.split()[-1] for line in text[1:5]] == ["rank", "3", "1–2", "1–2"]
-    answer = "“automatic” and “progressive” tie as the cheapest: $0.25 each, $0.26 (51%, ±$0.013) less than “none”."
+    answer = "“automatic” and “progressive” tie as the cheapest: $0.25 each, $0.26 (51%, ±$0.043) less than “none”."
     assert text[5].strip() == answer
     rows = [json.loads(line) for line in printed("replay", LOG, *THREE, "--json").splitlines()]
     places = {(row["strategy"], row["rank_from"], row["rank_to"]) for row in rows}

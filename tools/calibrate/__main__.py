@@ -13,7 +13,7 @@ from cachecost.base.extras import NotInstalled, require
 from cachecost.tokens.calibration import DATA, Calibration
 from tools.calibrate.fit import Text
 from tools.calibrate.measure import COUNTERS, Errors, FitTrials
-from tools.calibrate.report import print_report
+from tools.calibrate.report import print_report, write_table
 from tools.calibrate.samples import Sample, Samples
 from tools.calibrate.searches import searches_in, with_searches
 
@@ -96,8 +96,8 @@ def toml(
     for generation, found in fitted.items():
         requests = sum(sample.generation == generation for sample in samples)
         lines += ["", f'[generations."{generation}"]', f"requests = {requests}"]
-        lines += [f"tool_prompt_head = {found.tool_prompt_head}", f"ratio = {_table(found.ratio)}"]
-        lines += [f"structure = {_table(found.structure)}"]
+        lines += [f"tool_prompt_head = {found.tool_prompt_head}", f"ratio = {write_table(found.ratio)}"]
+        lines += [f"structure = {write_table(found.structure)}"]
         lines += [f"error.{counter} = {_error(errors[generation, counter])}" for counter in COUNTERS]
         measured = [
             (counter, unused[generation, counter]) for counter in COUNTERS if unused[generation, counter].values
@@ -111,10 +111,6 @@ def _error(error: Errors) -> str:
         f"{{ median = {error.median:.4f}, p95 = {error.p95:.4f}, "
         f"requests = {len(error.values)}, sources = {len(error.sources)} }}"
     )
-
-
-def _table(values: Mapping[str, float]) -> str:
-    return "{ " + ", ".join(f"{name} = {value:g}" for name, value in values.items()) + " }"
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.errors import CannotEvaluate
@@ -166,3 +168,36 @@ def percentile(values: Sequence[float], percent: int) -> float:
     """The smallest value that at least `percent` of all values do not exceed; 0 of none."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)] if ordered else 0.0
+
+
+NINE_OF_TEN = 90
+LEAST_SOURCES = 9
+"""Of fewer, nine of ten of a further source's values have no bound that the sources tell."""
+
+
+def told_by_most(values: Sequence[float]) -> float:
+    """What at least nine of ten further values are expected not to exceed: with few values, the largest."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered), -(-(len(ordered) + 1) * NINE_OF_TEN // 100)) - 1]
+
+
+def told_by_sources(values: Mapping[str, Sequence[float]], wider: float) -> float:
+    """What nine of ten values of a further source are expected not to exceed; 0 of no source.
+
+    Values of one source are alike, so each source weighs the same, and as much as the further one, whose values may be
+    any (hierarchical conformal prediction: Lee, Barber and Willett 2023, arXiv:2306.06342). Fewer than `LEAST_SOURCES`
+    say nothing then: the bound is that of the worst of them, times `wider`.
+    """
+    if len(values) < LEAST_SOURCES:
+        return wider * max(map(told_by_most, values.values()), default=0.0)
+    weighed = sorted((value, 1 / len(of) / (len(values) + 1)) for of in values.values() for value in of)
+    reached = accumulate(weight for _, weight in weighed)
+    return next(value for (value, _), share in zip(weighed, reached, strict=True) if share >= NINE_OF_TEN / 100 - 1e-9)
+
+
+def round_up(number: float) -> float:
+    """`number` to two digits, not less."""
+    if not number:
+        return 0.0
+    digits = 1 - math.floor(math.log10(number))
+    return round(math.ceil(number * 10.0**digits - 1e-6) / 10.0**digits, 6)

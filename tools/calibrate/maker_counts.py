@@ -11,7 +11,7 @@ from typing import Any
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, main_kind
 from cachecost.prompts.output_format import output_format, schema_text
-from cachecost.tokens.calibration import KINDS, prose_of_texts
+from cachecost.tokens.calibration import LATIN, prose_of_texts, script_data
 from cachecost.tokens.parts import facts_of, parts_of, prose_of
 from cachecost.tokens.tokenizers import encoder
 from tools.calibrate import harmony
@@ -215,4 +215,6 @@ def features_of(sample: Sample, maker: str) -> dict[str, int]:
 
 def ratios_of(texts: Sequence[Text], maker: str) -> dict[str, float]:
     """Tokens of a maker per cl100k token, by content kind."""
-    return {kind: ratio(texts, kind, maker) for kind in (*KINDS, SCHEMA)}
+    scripts = script_data()["ratio"]
+    found = {kind: ratio(texts, kind, maker) for kind in (*LATIN, SCHEMA)}
+    return found | scripts.get(maker, scripts["assumed"])

@@ -23,7 +23,8 @@ from cachecost.tokens.images import unseen_margins
 from cachecost.tokens.margins import FITTED, MAKERS, Margins
 from cachecost.tokens.tokenizers import NATIVE as NAME
 from cachecost.tokens.tokenizers import has_native
-from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all, told_by_most
+from tools.calibrate.fit import told_by_most
+from tools.calibrate.margins import LEAST_BASE, BilledCount, holds, judge_all
 from tools.calibrate.report import print_report
 
 HEAD = """\

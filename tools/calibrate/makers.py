@@ -23,7 +23,7 @@ from cachecost.tokens.calibration import MAKERS
 from cachecost.tokens.parts import parts_of
 from tools.calibrate.fit import Text, median, percentile, tokens_per_byte
 from tools.calibrate.maker_counts import GEMINI, Fit, MakerCounts, ratios_of
-from tools.calibrate.report import print_report
+from tools.calibrate.report import print_report, write_table
 from tools.calibrate.samples import Nothing, Sample, Samples, read_rows, rendered, row_name
 from tools.calibrate.vocabularies import OPENAI, tokenizer
 
@@ -176,13 +176,14 @@ def _row(
     maker: str, confidence: str, fit: Fit, texts: Sequence[Text], found: Mapping[str, Sequence[float]]
 ) -> list[str]:
     unseen = tokens_per_byte(texts, "text", maker if maker in texts[0].tokens else OPENAI)
+    structure = {name: value for name, value in fit.structure.items() if value} | {"unseen": unseen}
     return [
         "",
         f'[generations."{maker}"]',
         f'confidence = "{confidence}"',
         f'source = "{ASSUMED.get(maker) or SOURCES[maker]}"',
-        f"ratio = {_table(fit.ratios)}",
-        f"structure = {_table({name: value for name, value in fit.structure.items() if value} | {'unseen': unseen})}",
+        f"ratio = {write_table(fit.ratios)}",
+        f"structure = {write_table(structure)}",
         f"error.tiktoken = {_error(found[maker])}",
         *([f"tool_least = {fit.tool_least}"] if fit.tool_least else []),
     ]
@@ -190,10 +191,6 @@ def _row(
 
 def _error(values: Sequence[float]) -> str:
     return f"{{ median = {percentile(values, 50):.4f}, p95 = {percentile(values, 95):.4f}, requests = {len(values)} }}"
-
-
-def _table(values: Mapping[str, float]) -> str:
-    return "{ " + ", ".join(f"{name} = {value}" for name, value in values.items()) + " }"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,7 @@
 """`python -m tools.calibrate.margins LOG…`: error margins by content kind, and how often they hold.
 
-A third of the recordings is never fitted (`analysis/fidelity/validation.py`). The margin of a kind is the 90th
-percentile of the relative errors of the calls that are mostly of it, the widest by all fitted recordings and by four
-fifths of them.
+A third of the recordings (`analysis/fidelity/validation.py`) and whole sources (`recorded.py`) are never fitted. The
+margin of a kind is what nine of ten calls of a further source, which are mostly of it, are expected to be off.
 """
 
 from __future__ import annotations
@@ -11,48 +10,82 @@ import argparse
 import json
 import math
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
 
-from cachecost.analysis.fidelity.validation import ONE_IN, is_held_out, recording_name
+from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.errors import CannotEvaluate
-from cachecost.prompts.blocks import WHOLE, Prefix, shares_in
-from cachecost.prompts.render import Prompt
+from cachecost.base.structs import replace
+from cachecost.prompts.blocks import Block, Prefix
+from cachecost.prompts.render import CannotCount, Prompt, Renderer
+from cachecost.prompts.request import block_of
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import CallPreparer, PreparedCall
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
+from cachecost.tokens.calibration import CLAUDE, calibration
 from cachecost.tokens.images import unseen_margins
-from cachecost.tokens.margins import DATA, FITTED, UNSEEN, Margins, opens_answer
+from cachecost.tokens.margins import DATA, FITTED, KINDS, UNSEEN, Margins, margins_of, opens_answer
 from cachecost.tokens.textcounter import TextCounter
-from cachecost.tokens.tokenizers import VERSIONS, Cl100k, Ctok
-from tools.calibrate.recorded import Recorded, read_recorded
+from cachecost.tokens.tokenizers import VERSIONS, ctok_counter, tiktoken_counter
+from tools.calibrate.fit import LEAST_SOURCES, round_up, told_by_sources
+from tools.calibrate.recorded import Recorded, is_unseen_source, read_calls_of, read_recorded, source_of
 from tools.calibrate.report import print_report
-from tools.calibrate.texts import texts_in
+from tools.calibrate.samples import HOST, Nothing, rendered
 
 HEAD = """\
 # Written by `python -m tools.calibrate.margins LOG… --write`; do not edit by hand.
 #
 # How far a count may be off, nine times out of ten, by tokenizer generation and counter: `base` in tokens for any
-# prompt, the kinds of its blocks relative to their tokens. A kind that fewer than 10 different calls tell (`thin`) has
-# the margin of all generations together, if that is wider. A comment says in how many held-out calls the margin of the
-# whole prompt holds; for tiktoken, what agents read and write in transcripts counts as calls of results, with the count
-# of ctok for a bill. What only a URL or file id names has a range of its own (images.toml).
+# prompt, the kinds of its blocks relative to their tokens: what nine of ten calls of a further source are off
+# (`told_by_sources` in tools/calibrate/fit.py). A kind that fewer than 9 sources tell (`thin`) has 1.25 times the
+# margin of the worst of them, and no less than all generations together and than the kinds that are most like it. For
+# tiktoken, the words of recordings without a bill and of packages count, too, with the count of ctok for a bill. What
+# only a URL or file id names has a range of its own (images.toml), and so has what is not in Latin letters
+# (scripts.toml).
 """
-NINE_OF_TEN = 90
 LEAST_BASE = 2.0
 """Tokens: each block is rounded, and so is the bill of what stands around them."""
-PARTS = 5
-"""Of the fitted files: no one of them alone makes a margin narrow."""
+WORDS = ("text", "tools", "results")
+"""Kinds that are told by counts of ctok, too."""
+WORDS_OF = "claude-sonnet-4-5"
+"""The model as whose requests they are rendered."""
+PACKAGES = 10
+"""Fitted, and as many held out: about as many as there are sources of recordings, so that neither outweighs these."""
+PAGE = 6000
+"""Characters that an agent reads of a file."""
+MOST_CALLS = 20
+"""Of a recording: a long session repeats its prompt."""
 SHORT = 200
 """Tokens up to which a prompt tells the base, and from which it tells kinds."""
-TELLING = 10
-"""A kind that fewer different calls tell is told by those of all generations."""
+WIDER = 1.25
+"""How much wider than the worst of few sources a margin is: of 1, 1.25, 1.5 … the first with which nine of ten calls of
+a source hold by what the other recordings tell (all kinds of all generations, each source left out in turn)."""
+NEAREST = {
+    "results": ("text",),
+    "tools": ("text",),
+    "format": ("tools",),
+    "thinking": ("text", "results"),
+    "pdf": ("text",),
+    "image": ("pdf",),
+    "server": ("results",),
+    "mcp": ("server",),
+    "unknown": ("server",),
+}
+"""The kinds that are most like a kind: one that few sources tell is no surer than those, of which some were told."""
+GUESSED = frozenset({"thinking", "server", "mcp", "unknown"})
+UNTOLD = 2.0
+LEAST = {"image": 0.1, "pdf": 0.1, "thinking": 0.5, "server": 0.5, "unknown": UNTOLD}
+"""The least margin of a kind that few sources tell: of pixels and pages, whose formula is 7% off for one model; of what
+is not in a request, and guessed from the length of what is encrypted; of what is not told at all."""
+FEW = 3
+"""Sources that have calls which are mostly of a kind."""
 PARTLY = 0.2
 """The share of a call's tokens from which it says something of a kind that few calls are mostly of."""
 COUNTERS = {"ctok": tuple(VERSIONS), "tiktoken": (*VERSIONS, "o200k")}
@@ -84,17 +117,18 @@ class BilledCount:
         """The kind of most of its tokens."""
         return max(self.kinds, key=self.kinds.__getitem__, default=FITTED[0])
 
-    def is_partly(self, kind: str) -> bool:
-        return self.kinds.get(kind, 0) >= PARTLY * sum(self.kinds.values()) > 0
+    def tells(self, kind: str) -> bool:
+        """Whether it is partly of a kind, and of none that is guessed besides."""
+        is_partly = self.kinds.get(kind, 0) >= PARTLY * sum(self.kinds.values()) > 0
+        return is_partly and self.kinds.keys().isdisjoint(GUESSED - {kind})
 
     def error_beyond(self, base: float) -> float:
         """The relative error of its blocks, `base` tokens aside."""
         return max(0.0, abs(self.error) - base) / max(1, sum(self.kinds.values()))
 
-    @property
-    def part(self) -> int:
-        """The part of the fitted files that it is in."""
-        return int(sha256(recording_name(self.name).encode()).hexdigest(), 16) // ONE_IN % PARTS
+    def left(self, kind: str, margins: Margins) -> float:
+        """What `margins` leave open, relative to the tokens of a kind."""
+        return max(0.0, abs(self.error) - self.margin(margins)) / self.kinds[kind]
 
     def margin(self, margins: Margins) -> float:
         words = sum(margins.kinds[kind] * tokens for kind, tokens in self.kinds.items())
@@ -106,22 +140,59 @@ def judge_all(logs: Iterable[Path], counter: str) -> list[BilledCount]:
     return [judged for log in logs for judged in _judge_log(log, counter)]
 
 
-def judge_texts(files: Iterable[Path]) -> list[BilledCount]:
-    """What agents read and write, in a file of texts each: the calibrated count by that of ctok."""
-    cl100k = Cl100k()
+def judge_by_ctok(logs: Iterable[Path]) -> list[BilledCount]:
+    """The words of recorded calls as tiktoken counts them, with ctok's counts for a bill, for each generation and
+    content kind: words are the same whoever billed them, and ctok counts Claude's tokens as they are billed.
+    """
+    renderer, rules = Renderer(Nothing()), RuleBook().rules(HOST, WORDS_OF)
+    counters = [(generation, tiktoken_counter(generation), ctok_counter(generation)) for generation in VERSIONS]
     found: list[BilledCount] = []
-    for file in files:
-        texts = texts_in(file)
-        raw = [(shares_in(prose_of_texts((text,))), cl100k(text)) for text in texts]
-        for generation in VERSIONS:
-            ctok, ratio = Ctok(generation), calibration(generation).ratio
-            told = round(
-                sum(ratio[kind] * share * tokens / WHOLE for shares, tokens in raw for kind, share in shares.items())
-            )
-            if told >= SHORT:
-                error = told - sum(map(ctok, texts))
-                found.append(BilledCount(file.name, generation, {"results": told}, told, error))
+    for log in logs:
+        calls = read_calls_of(log)
+        for call in calls[:: -(-len(calls) // MOST_CALLS) or 1]:
+            blocks = rendered(renderer.render(call.request, (), rules).end)
+            for generation, tiktoken, ctok in counters:
+                found += _judge_words(log.name, generation, blocks, tiktoken, ctok)
     return found
+
+
+def judge_packages(folder: Path) -> list[BilledCount]:
+    """What agents read, as `judge_by_ctok`: of some installed packages, each a source, what it says of itself, its
+    longest module, and the list of its files.
+    """
+    found: list[BilledCount] = []
+    packages = sorted(folder.glob("*.dist-info"), key=lambda path: sha256(_package(path).encode()).digest())
+    fitted = [path for path in packages if not is_unseen_source(_package(path))]
+    for path in fitted[:PACKAGES] + [path for path in packages if path not in fitted][:PACKAGES]:
+        files = (path / "RECORD").read_text(encoding="utf-8")
+        modules = [folder / line.partition(",")[0] for line in files.splitlines() if ".py," in line]
+        longest = max(modules, key=lambda module: (module.stat().st_size, module.name), default=None)
+        about = (path / "METADATA").read_text(encoding="utf-8").partition("\n\n")[2]
+        code = longest.read_text(encoding="utf-8") if longest else ""
+        for kind, text in (("text", about), ("tool_result", code), ("tool_result", files)):
+            block = block_of("user", {"type": kind, "tool_use_id": "a", "text": text[:PAGE], "content": text[:PAGE]})
+            for generation in VERSIONS:
+                counters = tiktoken_counter(generation), ctok_counter(generation)
+                found += _judge_words(_package(path), generation, [block], *counters)
+    return found
+
+
+def _package(path: Path) -> str:
+    return path.name.partition("-")[0].lower()
+
+
+def _judge_words(
+    name: str, generation: str, blocks: Iterable[Block], tiktoken: TextCounter, ctok: TextCounter
+) -> Iterator[BilledCount]:
+    counted, billed = Counter[str](), Counter[str]()
+    for block in blocks:
+        with suppress(CannotCount):
+            tokens, kind = ctok.block(block), tiktoken.content_kind(block)
+            counted[kind] += tiktoken.block(block)
+            billed[kind] += tokens
+    for kind, tokens in counted.items():
+        if kind in WORDS and tokens >= SHORT:
+            yield BilledCount(name, generation, {kind: tokens}, tokens, tokens - billed[kind])
 
 
 def _judge_log(log: Path, counter: str) -> Iterator[BilledCount]:
@@ -167,63 +238,53 @@ def tokens_by_kind(prompt: Prompt, counter: TextCounter) -> Counter[str]:
     return found
 
 
-def fit(calls: Iterable[BilledCount], pooled: Margins | None = None) -> Margins:
-    """The margin of each kind by the fitted recordings: the widest of what all of them tell, and all but one part.
+def fit(calls: Sequence[BilledCount], pooled: Margins | None = None, guessed: Container[str] = ()) -> Margins:
+    """The margin of each kind by these calls; of a thin one no less than the kinds that are most like it."""
+    told = fit_told(calls, pooled, guessed)
+    kinds = dict(told.kinds)
+    for kind, near in NEAREST.items():
+        if kind in thin_kinds(calls):
+            kinds[kind] = max(kinds[kind], *(kinds[one] for one in near))
+    return replace(told, kinds={kind: round_up(kinds[kind]) for kind in FITTED} | unseen_margins())
 
-    Calls with what only a URL or file id names are left out: it alone is what they are off.
+
+def fit_told(calls: Iterable[BilledCount], pooled: Margins | None = None, guessed: Container[str] = ()) -> Margins:
+    """The margin of each kind by what calls are off that tell of it.
+
+    Calls with what only a URL or file id names are left out: it alone is what they are off. A thin kind has `WIDER`
+    times what the worst of its sources has; one that fewer than `FEW` tell, no less than is left open in calls that are
+    partly of it, and than all generations together.
     """
     told = [one for one in calls if not one.kinds.keys() & set(UNSEEN)]
-    fits = [_fit([one for one in told if one.part != part], pooled) for part in range(PARTS + 1)]
-    kinds = {kind: _up(max(one.kinds[kind] for one in fits)) for kind in FITTED}
-    return Margins(_up(max(one.base for one in fits)), kinds | unseen_margins())
+    short = by_source((one, abs(one.error)) for one in told if one.total < SHORT and set(one.kinds) == {"text"})
+    bases = [LEAST_BASE, told_by_sources(short, WIDER), pooled.base if pooled and len(short) < FEW else 0.0]
+    base = float(math.ceil(max(bases)))
+    kinds = {kind: told_by_sources(_off(kind, told, base), WIDER) for kind in FITTED}
+    narrow = Margins(base, dict.fromkeys(KINDS, 0.0) | kinds)
+    for kind in thin_kinds(told):
+        kinds[kind] = max(kinds[kind], LEAST.get(kind, 0.0), UNTOLD if kind in guessed else 0.0)
+        if len(_off(kind, told, base)) < FEW:
+            left = by_source((one, one.left(kind, narrow)) for one in told if one.tells(kind))
+            kinds[kind] = max(kinds[kind], told_by_sources(left, WIDER), pooled.kinds[kind] if pooled else 0.0)
+    return Margins(base, kinds | unseen_margins())
 
 
-def _up(number: float) -> float:
-    """Rounded up to two digits."""
-    if not number:
-        return 0.0
-    digits = 1 - math.floor(math.log10(number))
-    return round(math.ceil(number * 10.0**digits - 1e-6) / 10.0**digits, 6)
+def by_source(values: Iterable[tuple[BilledCount, float]]) -> dict[str, list[float]]:
+    found = defaultdict[str, list[float]](list)
+    for one, value in values:
+        found[source_of(one.name)].append(value)
+    return found
 
 
-def _fit(calls: Sequence[BilledCount], pooled: Margins | None) -> Margins:
-    """The base by short prompts, each kind by the calls that are mostly of it.
-
-    A kind that few calls are mostly of has what the margins of the others leave open in calls that are partly of it,
-    and no less than all generations together have.
-    """
-    short = [abs(one.error) for one in calls if one.total < SHORT and set(one.kinds) == {"text"}]
-    base = max(LEAST_BASE, told_by_most(short) if len(short) >= TELLING else pooled.base if pooled else 0.0)
-    mostly = {kind: [one.error_beyond(base) for one in _mostly(kind, calls)] for kind in FITTED}
-    told_kinds = {kind: told_by_most(told) if told else 0.0 for kind, told in mostly.items()}
-    known = Margins(base, told_kinds | unseen_margins())
-    kinds = dict(known.kinds)
-    for kind in FITTED:
-        if _is_thin(kind, calls):
-            kinds[kind] = max(known.kinds[kind], _left(kind, calls, known), pooled.kinds[kind] if pooled else 0.0)
-    return Margins(base, kinds)
+def thin_kinds(calls: Sequence[BilledCount]) -> list[str]:
+    """The kinds that too few sources tell."""
+    return [kind for kind in FITTED if len(_off(kind, calls, 0.0)) < LEAST_SOURCES]
 
 
-def _is_thin(kind: str, calls: Iterable[BilledCount]) -> bool:
-    """Whether too few calls are mostly of a kind: the same content in other words of the client tells no more."""
-    return len({(one.total, *sorted(one.kinds.items())) for one in _mostly(kind, calls)}) < TELLING
-
-
-def _left(kind: str, calls: Iterable[BilledCount], known: Margins) -> float:
-    """What the margins leave open, relative to the tokens of a kind, in nine of ten calls that are partly of it."""
-    left = [max(0.0, abs(one.error) - one.margin(known)) / one.kinds[kind] for one in calls if one.is_partly(kind)]
-    return told_by_most(left) if left else 0.0
-
-
-def _mostly(kind: str, calls: Iterable[BilledCount]) -> list[BilledCount]:
-    """The calls that tell the margin of a kind: they are mostly of it, and long where that is text."""
-    return [one for one in calls if one.main_kind == kind and (kind != "text" or one.is_long)]
-
-
-def told_by_most(values: Sequence[float]) -> float:
-    """What at least nine of ten further values are expected not to exceed: with few values, the largest."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered), -(-(len(ordered) + 1) * NINE_OF_TEN // 100)) - 1]
+def _off(kind: str, calls: Iterable[BilledCount], base: float) -> dict[str, list[float]]:
+    """By source, what the calls that are mostly of a kind, and long where that is text, are off."""
+    mostly = (one for one in calls if one.main_kind == kind and (kind != "text" or one.is_long))
+    return by_source((one, one.error_beyond(base)) for one in mostly)
 
 
 def holds(calls: Iterable[BilledCount], margins: Margins) -> tuple[int, int]:
@@ -232,38 +293,69 @@ def holds(calls: Iterable[BilledCount], margins: Margins) -> tuple[int, int]:
     return sum(told), len(told)
 
 
+def found_shares(calls: Iterable[BilledCount], margins: Margins) -> dict[str, float]:
+    """By source, the share of its calls that are off by no more than their margin."""
+    found = by_source((one, float(abs(one.error) <= one.margin(margins))) for one in calls)
+    return {source: fmean(held) for source, held in found.items()}
+
+
+def coverage(judged: Mapping[str, Sequence[BilledCount]]) -> str:
+    """How often the margins in use hold in calls that no fit has seen, by counter, generation and main kind: the mean
+    of the sources."""
+    lines = ["stated 90%; found in what no fit has seen:"]
+    for counter, generations in COUNTERS.items():
+        for generation in generations:
+            margins = margins_of(generation, counter, 1.0)
+            mine = [one for one in judged[counter] if one.generation == generation and not is_fitted(one)]
+            for kind in ("", *KINDS):
+                if shares := found_shares([one for one in mine if kind in ("", one.main_kind)], margins):
+                    found = f"{fmean(shares.values()):.0%} of {len(shares)} sources"
+                    lines.append(f"{counter} {generation} {kind or 'all'}: {found}")
+    return "\n".join(lines) + "\n"
+
+
 def toml(judged: Mapping[str, Sequence[BilledCount]], day: date) -> str:
     """The file of margins."""
     lines = [HEAD, "[fit]", f"date = {day}"]
     for counter, generations in COUNTERS.items():
-        claude = fit([one for one in judged[counter] if _is_fitted(one) and one.generation.startswith(CLAUDE)])
+        fitted = [one for one in judged[counter] if is_fitted(one)]
+        claude = fit_told([one for one in fitted if one.generation.startswith(CLAUDE)])
         for generation in generations:
-            mine = [one for one in judged[counter] if one.generation == generation]
-            margins = fit([one for one in mine if _is_fitted(one)], claude)
-            right, all_ = holds([one for one in mine if one.is_held_out], margins)
-            fitted = len(mine) - all_
-            lines += ["", f"# fitted on {fitted} calls; holds in {right} of {all_} held-out ones"]
+            mine = [one for one in fitted if one.generation == generation]
+            margins = fit(mine, claude if generation in VERSIONS else None, calibration(generation).guessed)
+            unseen = [one for one in judged[counter] if one.generation == generation and not is_fitted(one)]
+            right, all_ = holds(unseen, margins)
+            lines += ["", f"# fitted on {len(mine)} calls of {_sources(mine)}"]
+            lines += [f"# holds in {right} of {all_} calls of {_sources(unseen)} that no fit has seen"]
             lines += [f'[margins."{generation}".{counter}]', f"base = {margins.base}"]
             lines += [f"{kind} = {margins.kinds[kind]}" for kind in FITTED]
-            thin = [kind for kind in FITTED if _is_thin(kind, filter(_is_fitted, mine))]
-            lines += [f"thin = {json.dumps(thin)}"]
+            lines += [f"thin = {json.dumps(thin_kinds(mine))}"]
     return "\n".join(lines) + "\n"
 
 
-def _is_fitted(one: BilledCount) -> bool:
-    return not one.is_held_out
+def _sources(calls: Iterable[BilledCount]) -> str:
+    number = len({source_of(one.name) for one in calls})
+    return f"{number} source{'s' * (number != 1)}"
+
+
+def is_fitted(one: BilledCount) -> bool:
+    """Whether a fit may use a call: neither its recording nor its source is held out."""
+    return not (one.is_held_out or is_unseen_source(source_of(one.name)))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the fit; prints the file."""
     parser = argparse.ArgumentParser(prog="python -m tools.calibrate.margins", description=__doc__)
     parser.add_argument("logs", nargs="+", type=Path, help="recorded calls with their bills, in any format")
-    parser.add_argument("--text", nargs="*", default=[], type=Path, help="JSON (Lines) files of what agents read")
+    parser.add_argument("--words", nargs="*", default=[], type=Path, help="recordings with ctok's counts, bills or not")
+    parser.add_argument("--packages", nargs="*", default=[], type=Path, help="a folder of installed packages")
     parser.add_argument("--date", required=True, type=date.fromisoformat, help="the day of the fit, YYYY-MM-DD")
     parser.add_argument("--write", type=Path, help=f"where to write the result, e.g. {DATA}")
     given = parser.parse_args(arguments)
     judged = {counter: judge_all(given.logs, counter) for counter in COUNTERS}
-    judged["tiktoken"] += judge_texts(given.text)
+    judged["tiktoken"] += judge_by_ctok(given.words)
+    judged["tiktoken"] += [one for folder in given.packages for one in judge_packages(folder)]
+    sys.stderr.write(coverage(judged))
     report = toml(judged, given.date)
     print_report(report, given.write)
     return 0

@@ -12,7 +12,7 @@ from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.output_format import schema_text
 from cachecost.prompts.request import Breakpoint
-from cachecost.tokens.calibration import KINDS, Calibration, prose_of_texts
+from cachecost.tokens.calibration import KINDS, LATIN, Calibration, prose_of_texts, script_data
 from cachecost.tokens.hidden import has_citations
 from cachecost.tokens.parts import constant_of, facts_of, parts_of, prose_of
 from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
@@ -205,9 +205,9 @@ class FitTrials:
 
 def _ratios(texts: Sequence[Text], generation: str) -> dict[str, float]:
     """Of the kinds that blend, and of definitions and schemas, which are all of one."""
-    blends = [kind for kind in KINDS if kind != TOOLS]
+    blends = [kind for kind in LATIN if kind != TOOLS]
     alone = {kind: ratio(texts, kind, generation) for kind in (TOOLS, SCHEMA)}
-    return {**blended_ratios(texts, blends, generation), **alone}
+    return {**blended_ratios(texts, blends, generation), **alone, **script_data()["ratio"][generation]}
 
 
 def _growth(older: Calibration, newer: Calibration) -> float:

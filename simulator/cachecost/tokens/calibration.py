@@ -6,6 +6,7 @@ text, which determine how many Claude tokens one cl100k token is worth.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from cachecost.prompts.blocks import WHOLE, write_shares
 DATA = "calibration.toml"
 MAKERS = "makers.toml"
 """Of other makers than Anthropic."""
+SCRIPTS_DATA = "scripts.toml"
+"""Ratios of texts that are not in Latin letters, of all makers."""
 SEALED_SHARE = 0.93
 """Bytes of unseen text for each character of encrypted content, where no bill of a search tells (another maker's)."""
 CLAUDE = "claude-"
@@ -64,14 +67,24 @@ def calibration(generation: str) -> Calibration:
 
 
 @cache
+def script_data() -> dict[str, dict[str, dict[str, float]]]:
+    """Ratios and error margins of texts that are not in Latin letters, by tokenizer generation and kind."""
+    data: dict[str, dict[str, dict[str, float]]] = tomllib.loads(
+        Path(__file__).with_name(SCRIPTS_DATA).read_text(encoding="utf-8")
+    )
+    return data
+
+
+@cache
 def _calibrations() -> dict[str, Calibration]:
     found: dict[str, Calibration] = {}
+    scripts = script_data()["ratio"]
     for name in (DATA, MAKERS):
         data = tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
         for generation, row in data["generations"].items():
             found[generation] = Calibration(
                 generation,
-                ratio=row["ratio"],
+                ratio={**row["ratio"], **scripts.get(generation, scripts["assumed"])},
                 structure={"sealed": SEALED_SHARE * row["structure"].get("unseen", 0), **row["structure"]},
                 tool_prompt_head=row.get("tool_prompt_head", 0),
                 error_margin={counter: error["p95"] for counter, error in row["error"].items()},
@@ -84,8 +97,17 @@ def _calibrations() -> dict[str, Calibration]:
     return found
 
 
-KINDS = ("text", "code", "data", "tools")
+LATIN = ("text", "code", "data", "tools")
 """Sentences · source code, paths, markup · numbers, ids, logs · tool definitions and schemas."""
+SCRIPTS = {
+    "cjk": "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff",
+    "cyrillic": "\u0400-\u052f\u1c80-\u1c8f\u2de0-\u2dff\ua640-\ua69f",
+    "script": "\u0370-\u03ff\u0530-\u10ff\u1200-\u1c7f\u1cd0-\u1cff\u1f00-\u1fff\u2c00-\u2ddf\ua000-\ua63f\ua980-\uabff"
+    "\ufb13-\ufdff\ufe70-\ufefe",
+}
+"""Chinese, Japanese and Korean · Cyrillic · Greek, Arabic, Hebrew, Indic and all others, by their characters. A text is
+of them by its share of UTF-8 bytes, which are nearer to cl100k tokens than characters are."""
+KINDS = (*LATIN, *SCRIPTS)
 DATA_SHARE = 0.12
 """At this share of digits a text is data, and below in proportion: Claude's tokenizers cut numbers finer than words."""
 SYMBOL_SHARE = 0.08
@@ -105,11 +127,32 @@ def prose_of_texts(texts: Sequence[str]) -> str:
 
     No text at all is "text".
     """
+    scripts, texts = _take_scripts(texts)
+    rest = WHOLE - sum(scripts.values())
     length = max(1, sum(map(len, texts)))
     data, symbols, words = (
         min(1.0, sum(text.count(item) for text in texts for item in wanted) / (whole * length))
         for wanted, whole in ((DIGITS, DATA_SHARE), (SYMBOLS, SYMBOL_SHARE), (COMMON_WORDS, WORD_SHARE))
     )
-    digits = round(WHOLE * data)
-    code = min(WHOLE - digits, round(WHOLE * (1 - data) * symbols * (1 - words)))  # two halves may both be rounded up
-    return write_shares({"code": code, "data": digits, "text": WHOLE - code - digits})
+    digits = round(rest * data)
+    code = min(rest - digits, round(rest * (1 - data) * symbols * (1 - words)))  # two halves may both be rounded up
+    return write_shares({"code": code, "data": digits, "text": rest - code - digits, **scripts})
+
+
+def _take_scripts(texts: Sequence[str]) -> tuple[dict[str, int], Sequence[str]]:
+    """The share of each of SCRIPTS, of `WHOLE`, and what is left of the texts."""
+    if all(map(str.isascii, texts)):
+        return {}, texts
+    left = whole = _bytes_of(texts)
+    shares, used = dict[str, int](), "".join(set().union(*texts))
+    for script, characters in SCRIPTS.items():
+        if not re.search(f"[{characters}]", used):  # most texts have no more than a dash or an arrow
+            continue
+        texts = [re.sub(f"[{characters}]+", "", text) for text in texts]
+        before, left = left, _bytes_of(texts)
+        shares[script] = WHOLE * (before - left) // whole
+    return shares, texts
+
+
+def _bytes_of(texts: Sequence[str]) -> int:
+    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)

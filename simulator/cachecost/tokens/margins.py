@@ -16,9 +16,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result
+from cachecost.prompts.blocks import THINKING, Block, Prefix, is_server_result, main_kind
 from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import Prompt, TokenCounter
+from cachecost.tokens.calibration import SCRIPTS, script_data
 from cachecost.tokens.images import media_data, unseen_margins
 from cachecost.tokens.parts import FILE, GUESSED, SIZED
 
@@ -32,7 +33,7 @@ tells."""
 UNSEEN = ("unseen_image", "unseen_pdf", "unseen_file")
 """What only a URL or a file id names, and files that no rule counts: a range of what was recorded, as bills of single
 files tell no distribution."""
-KINDS = (*FITTED, *UNSEEN)
+KINDS = (*FITTED, *SCRIPTS, *UNSEEN)
 SERVER_CALLS = ("server_tool_use",)
 MCP = ("mcp_tool_use", "mcp_tool_result")
 CALLS = ("tool_use", "tool_result")
@@ -50,11 +51,11 @@ class Margins(msgspec.Struct, frozen=True):
     @classmethod
     def uniform(cls, error_margin: float) -> Margins:
         """The same for every kind: of a maker without bills to tell them apart."""
-        return cls(0.0, dict.fromkeys(FITTED, error_margin) | unseen_margins())
+        return cls(0.0, dict.fromkeys((*FITTED, *SCRIPTS), error_margin) | unseen_margins())
 
 
-def content_kind(block: Block, facts: Mapping[str, int]) -> str:
-    """Which of KINDS a block is, by its own kind and the facts of its content."""
+def content_kind(block: Block, facts: Mapping[str, int], prose: str) -> str:
+    """Which of KINDS a block is, by its own kind, the facts of its content, and the blend of its texts."""
     if FILE in facts:
         return "unseen_file"
     if block.kind in MCP or "mcp" in facts:
@@ -70,6 +71,8 @@ def content_kind(block: Block, facts: Mapping[str, int]) -> str:
         return "pdf" if "page" in sized else "image"
     if sized or GUESSED in facts:  # of a PDF, characters that nothing could read count
         return "unknown"
+    if (main := main_kind(prose)) in SCRIPTS:
+        return main
     return "tools" if block.kind == "tool" else "results" if block.kind in CALLS else "text"
 
 
@@ -79,10 +82,13 @@ def margins_of(generation: str, counter: str, general: float) -> Margins:
     """
     rows = _rows().get(generation, {})
     row = rows.get(counter, rows.get("tiktoken"))
+    margins = script_data()["margin"]
+    scripts = margins.get(generation, margins["assumed"]) if counter == "tiktoken" else {}
     if row is None:
-        return Margins.uniform(general)
+        return Margins(0.0, {**Margins.uniform(general).kinds, **scripts})
+    scripts = dict.fromkeys(SCRIPTS, row["text"]) | scripts
     pdf = {"pdf": max(row["pdf"], media_data()["pdf"]["error_margin"])}
-    kinds = {kind: row[kind] for kind in FITTED} | pdf | unseen_margins()
+    kinds = {kind: row[kind] for kind in FITTED} | pdf | unseen_margins() | scripts
     return Margins(row["base"], kinds, row.get("answer", 0.0))
 
 

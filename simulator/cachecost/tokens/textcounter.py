@@ -1,32 +1,21 @@
 """Counts blocks with a tokenizer: texts by ratio, structure by constants, each block once."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import Protocol
-
 from cachecost.base.errors import nearest
-from cachecost.prompts.blocks import WHOLE, Block, digest_of, shares_in
+from cachecost.prompts.blocks import Block, WHOLE, digest_of, shares_in
 from cachecost.prompts.compare import first_difference, text_of
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.render import CannotCount, Hidden
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
-from cachecost.tokens.calibration import KINDS, Calibration
+from cachecost.tokens.calibration import Calibration, KINDS
 from cachecost.tokens.disk_counts import BlockCount, DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
 from cachecost.tokens.margins import content_kind, general_margin, margins_of
-from cachecost.tokens.parts import (
-    GUESSED,
-    BlockParts,
-    constant_of,
-    facts_of,
-    parts_within,
-    prose_of,
-    size_tokens,
-    well_formed,
-)
+from cachecost.tokens.parts import BlockParts, GUESSED, constant_of, facts_of, parts_within, prose_of, size_tokens, well_formed
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 
 class Tally(Protocol):
@@ -102,7 +91,7 @@ class TextCounter:
         """The content kind of `block`, which decides its margin: a stated count is somebody's count, or a guess, and no
         surer than ours. Raises CannotCount."""
         if block.tokens is not None:
-            return content_kind(block, block.counts)
+            return content_kind(block, block.counts, block.prose)
         self.block(block)
         return self._kinds[block.digest]
 
@@ -125,7 +114,7 @@ class TextCounter:
         guessed = self._calibration.guessed
         if GUESSED in counted.facts or (guessed and any(constant_of(fact) in guessed for fact in facts)):
             self._guessed.add(block.kind)
-        self._kinds[block.digest] = content_kind(block, facts)
+        self._kinds[block.digest] = content_kind(block, facts, counted.prose)
         tokens = counted.tokens * self._worth(counted.prose) + self._structure(facts)
         if block.kind == "tool":
             tokens = max(tokens, counted.tokens * self._calibration.tool_least)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import how_to_install, is_installed, require
 from cachecost.prompts.blocks import Block
-from cachecost.tokens.calibration import KINDS, calibration
+from cachecost.tokens.calibration import KINDS, LATIN, calibration
 from cachecost.tokens.parts import parts_within, prose_of
 from cachecost.tokens.textcounter import Tally, TextCounter, count_texts
 
@@ -91,7 +91,7 @@ def tiktoken_counter(generation: str) -> TextCounter:
     measured = calibration(generation)
     source = f"tiktoken cl100k, calibrated for {measured.generation} on {measured.fitted}"
     if measured.source:
-        worth = [measured.ratio[kind] for kind in KINDS]
+        worth = [measured.ratio[kind] for kind in LATIN]
         range_ = f"tiktoken cl100k × {min(worth):.2f} to {max(worth):.2f}"
         source = f"{range_}, {measured.confidence} for {measured.generation} on {measured.fitted}: {measured.source}"
     return TextCounter("tiktoken", source, measured, Cl100k(), measured.ratio)
@@ -119,7 +119,7 @@ VERSIONS = {"claude-3": "3.0", "claude-4.7": "4.7", "claude-4.8": "4.8"}
 KEYS = {"claude-3": "ctok-3", "claude-4.7": "ctok-4.7", "claude-4.8": "ctok-4.8"}
 """Their names in `Block.counts`."""
 OLDEST_PYTHON = (3, 12)
-"""With an older one the extra installs nothing."""
+"""An older one has no ctok: cachecost is installed without it."""
 OR_TIKTOKEN = "or use --tokens tiktoken"
 
 
