@@ -16,7 +16,7 @@ from cachecost.caches.explicit_objects import ExplicitObjectCache
 from cachecost.caches.fixed_blocks import FixedBlockCache
 from cachecost.caches.fixed_units import FixedUnitCache
 from cachecost.caches.inspection import BreakpointInspection, SentInspection
-from cachecost.caches.losses import Lineage, Loss
+from cachecost.caches.losses import Lineage, Loss, Relatives
 from cachecost.caches.reporting import build_outcome, round_down_to_block
 from cachecost.prompts.blocks import Block, Prefix
 from cachecost.prompts.compare import begins_with
@@ -200,10 +200,7 @@ class SimulatedHosts(HostCaches):
                     losses = tuple(replace(before, read=found[0].depth if found else 0).losses())
                 outcomes = self._call_passes(prompts, rules, times, sizes)
             else:
-                near = (relatives.nearest, relatives.latest)
-                asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
-                asked.setdefault(shared, ("5m", rules))
-                states = {prefix: self.state(prefix, *terms, start) for prefix, terms in asked.items()}
+                states = self._earlier_states(relatives, shared, start)
                 outcomes = self._call_passes(prompts, rules, times, sizes)
                 depth = outcomes[0].hit.depth if outcomes[0].hit else 0
                 after = SentInspection(*call, depth, shared, relatives, outcomes[0].read, states, self)
@@ -220,6 +217,15 @@ class SimulatedHosts(HostCaches):
             deepest = outcomes[0].breakpoints[-1]
         self._lineage.remember(self._calls, start, request, prompt, rules, deepest, relatives)
         return CacheResult(outcomes, cause, losses, cut)
+
+    def _earlier_states(self, relatives: Relatives, shared: Prefix, start: float) -> dict[Prefix, State]:
+        """The states of what the calls to compare with cached, and of the prefix that was sent before."""
+        near = (relatives.nearest, relatives.latest)
+        asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
+        sender = self._lineage.sender(shared)
+        if sender is not None:
+            asked.setdefault(shared, ("5m", sender.rules))
+        return {prefix: self.state(prefix, ttl, rules, start) for prefix, (ttl, rules) in asked.items()}
 
     def _call_passes(
         self, prompts: Sequence[Prompt], rules: ModelRules, times: tuple[float, float], sizes: Sequence[PrefixSizes]

@@ -1,21 +1,32 @@
 """Counts blocks with a tokenizer: texts by ratio, structure by constants, each block once."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
 from cachecost.base.errors import nearest
-from cachecost.prompts.blocks import Block, WHOLE, digest_of, shares_in
+from cachecost.prompts.blocks import WHOLE, Block, digest_of, shares_in
 from cachecost.prompts.compare import first_difference, text_of
 from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.output_format import counts_unseen, output_format, schema_text
 from cachecost.prompts.render import CannotCount, Hidden
 from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
-from cachecost.tokens.calibration import Calibration, KINDS
+from cachecost.tokens.calibration import KINDS, Calibration
 from cachecost.tokens.disk_counts import BlockCount, DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
 from cachecost.tokens.margins import content_kind, general_margin, margins_of
-from cachecost.tokens.parts import BlockParts, GUESSED, constant_of, facts_of, parts_within, prose_of, size_tokens, well_formed
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from cachecost.tokens.parts import (
+    GUESSED,
+    BlockParts,
+    constant_of,
+    facts_of,
+    parts_within,
+    prose_of,
+    size_tokens,
+    well_formed,
+)
 
 
 class Tally(Protocol):
