@@ -19,7 +19,8 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
+from cachecost.conversations.readers.http.exchange import HttpExchange
+from cachecost.conversations.readers.http.recorders import read_exchanges
 
 
 def sniff(head: bytes) -> str | None:
@@ -30,10 +31,14 @@ def sniff(head: bytes) -> str | None:
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
     """The calls in the order of the file. Raises InputError with every error."""
-    log = ExchangeLog(path, keep_content)
-    for row, _, _ in log.halves(objects(path, log.faults, warn, "a log of generateContent"), ("", "")):
-        log.add(_exchange(row))
-    yield from log.end(warn, by_time=False)
+    return read_exchanges(
+        path,
+        warn,
+        keep_content,
+        lambda faults, _: objects(path, faults, warn, "a log of generateContent"),
+        lambda row, *_: _exchange(row),
+        ("", ""),
+    )
 
 
 def _exchange(row: JsonObject) -> HttpExchange:
