@@ -5,20 +5,13 @@ Read from (Anthropic's pages on batch processing and on the batches endpoints, 2
 - requests: `{"requests": [{"custom_id", "params": {Messages body}}, …]}` as it is posted, an array of such entries,
   or one a line;
 - results: lines of `{"custom_id", "result": {"type": "succeeded", "message": {…}}}`, or "errored" with an "error",
-  "canceled", "expired". They come in any order, without the requests, which are in the same file, or in the same
-  folder, in the file with "requests" in its name in place of "results" (`batch_results.jsonl`,
-  `batch_requests.jsonl`), or NAME.requests.jsonl for NAME.jsonl; also .json, also with .gz.
-
-A request without a result is a call without usage. One that failed costs nothing; one that the API refused may not be
-a Messages request; then it is skipped, with a note.
+  "canceled", "expired". They come in any order, without the requests, which are in the same file, or beside it, in the
+  file with "requests" in its name in place of "results", or NAME.requests.jsonl for NAME.jsonl.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
 batch predictions with Claude, 2026-11). There the job names the model; in the file only answers do, so a request
 without one gets the first model in the file.
-
-Batches have neither times nor an order in which requests ran: they count in the order of the file, 2 s apart
-(rule 11). In fact many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations
@@ -44,7 +37,6 @@ HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a batch; None if they do not."""
     keys = first_keys(head)
     if "requests" in keys and re.search(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"', head):
         return 'it has "requests", each with a "custom_id"'

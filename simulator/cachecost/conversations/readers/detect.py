@@ -26,8 +26,13 @@ HEAD_BYTES = 1 << 20
 
 
 class Readers(Mapping[str, Any]):
-    """Readers by name: modules, or "module:object", with `sniff`, and `calls` or `read`. Each is imported when it is
-    asked for: most files are in one format, and start-up counts."""
+    """Readers by name: modules, or "module:object". Each is imported when it is asked for: most files are in one
+    format, and start-up counts.
+
+    `sniff(head)` is why a file that begins with `head` is in the format; None if it is not. `calls(path, warn,
+    keep_content)` yields its calls until the first error, and then raises InputError with every error; what it skips
+    and what calls lack goes to `warn`. A format that holds a conversation has `read(path, warn)` instead.
+    """
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table

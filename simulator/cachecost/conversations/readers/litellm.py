@@ -1,11 +1,8 @@
 """Reads what LiteLLM logs of calls: its StandardLoggingPayload, and the proxy's spend logs from its database.
 
 Source: LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
-spend_tracking_utils.py). One object a line or a file, or an array, with times, usage, the answer, and breakpoints as
-far as there are messages. LiteLLM logs when an answer ends, so calls are sorted by when they began. Not there: prompts
-that are redacted or not stored, texts that the database cut short (by default beyond 2048 characters), the system
-prompt of a payload of the Messages or Responses API (1.106 leaves it out), and whether writes were 5m or 1h where the
-provider's usage was not kept whole.
+spend_tracking_utils.py). LiteLLM logs when an answer ends, so calls are sorted by when they began. The database cuts
+texts beyond 2048 characters, and 1.106 leaves the system prompt of a Messages or Responses payload out.
 """
 
 from __future__ import annotations
@@ -36,7 +33,6 @@ REDACTED = "redacted-by-litellm"
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a LiteLLM log; None if it is not."""
     keys = first_keys(head)
     if "call_type" not in keys:
         return None

@@ -5,16 +5,13 @@ JSON Lines in order of arrival, `{"timestamp": 27482, "input_length": 6955, "out
 remainder. An id stands for its block and all before it. (kvcache-ai/Mooncake, FAST25-release: README and traces of
 February 2025; read 2026-11.) Some tools omit the id of a last block that is not full: that block is then never shared.
 
-Each id becomes a message of one block with a given token count, so requests with the same ids share their thread; the
-answer is one block of `output_length` tokens. Nothing was billed. The trace names no model, so all calls are of
-"mooncake-trace", a model of the hosts vllm and sglang alone. It has no breakpoints, tools, system prompt, roles,
-sessions or day: `start` counts seconds from its beginning. The block size is not in the file, so other sizes are
-refused, and so are rows with further fields: the tools that write them give the same fields another meaning.
+Each id becomes a message of one block with a given token count, so requests with the same ids share their thread. The
+block size is not in the file, so other sizes are refused, and so are rows with further fields: the tools that write
+them give the same fields another meaning. All calls are of "mooncake-trace", a model of the hosts vllm and sglang.
 
 Limits: a prompt that continues has another id in place of a last block that was not full, so a breakpoint on that
-block is never found again, only one before it; and each 512 tokens are a position of the lookback. Shared prefixes are
-counted in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers get ids of their own, so no
-later call reads what the engine itself wrote.
+block is never found again, only one before it; and each 512 tokens are a position of the lookback. An engine with
+smaller blocks may read up to 511 tokens more. Answers get ids of their own, so no later call reads them.
 """
 
 from __future__ import annotations
@@ -37,7 +34,6 @@ BLOCK_TOKENS = 512
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a Mooncake trace; None if they do not."""
     is_trace = set(top_keys(head)) == {"timestamp", "input_length", "output_length", "hash_ids"}
     return "its first line has only hash_ids, lengths and a timestamp" if is_trace else None
 

@@ -1,22 +1,16 @@
 """Reads logs of OpenAI's Chat Completions and Responses APIs.
 
-Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
-as one object or as an array:
+Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log has rows of
 
-- `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
-  "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
-  "url" or the form of a tool shows the API;
-- stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
-  them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
-  an entry without them is skipped, with a note;
+- `{"request": body, "response": answer}`, which clients write themselves, with fields as in our own request log;
+  without an answer, the endpoint in "url" or the form of a tool shows the API;
+- stored completions and responses as the API returns them, with their "messages" or "input" put in, which the API has
+  at another address (…/messages, …/input_items);
 - the two files of a batch: requests and results, joined by `custom_id`;
 - events of a session of the Realtime API: each `response.done` is a call with its usage.
 
-A log may also hold calls of the Messages API, as one of several providers does: they are read as they were sent.
-
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
-own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
-does not show where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +47,6 @@ SESSIONS = ("session_id", "conversation_id", "thread_id")
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a log of OpenAI's API; None if it is not."""
     text, keys = head, first_keys(head)
     if "custom_id" in keys:
         if {"url", "body"} <= keys and ENDPOINT.search(text):

@@ -1,10 +1,8 @@
-"""Reads logs of Gemini's generateContent that clients write themselves.
+"""Reads logs of Gemini's generateContent that clients write themselves (docs/reference/formats.md).
 
-As JSON Lines, as one object or as an array: `{"request": body, "response": answer}`, the body as the API takes it
-(`contents`, `systemInstruction`, `generationConfig` …) or as google-genai's `generate_content` does (`config` and a
-text as `contents`), the answer as the API returns it; an array of answers is a stream. "timestamp", "first_token_s",
-"status", "session", "model", "url" and "usage" (the answer's `usageMetadata`) are optional. The model is that of the
-URL, else of the row, of the request, or the answer's `modelVersion`. With `host: vertex` a call is one of Google Cloud.
+The body is as the API takes it (`contents`, `systemInstruction`, `generationConfig` …) or as google-genai's
+`generate_content` does (`config` and a text as `contents`), the answer as the API returns it; an array of answers is a
+stream. The model is that of the URL, else of the row, of the request, or the answer's `modelVersion`.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from cachecost.conversations.readers.http.recorders import read_exchanges
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is such a log; None if it is not."""
     keys = request_keys(head) if "request" in first_keys(head) else set()
     return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
 

@@ -1,12 +1,8 @@
 """Flows that mitmproxy, mitmdump and mitmweb save (`-w FILE`): what any client behind the proxy sent.
 
 Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. The fields read
-have had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it came,
-`timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows are in the order in which they
-ended; calls are sorted by when the request came.
-
-A last flow that is cut off is skipped, and so are flows without an answer (the client hung up). Bodies that the proxy
-streamed have no usage. There is no workspace.
+have had the same names since format 4 (2018). Flows are in the order in which they ended; calls are sorted by when the
+request came. A flow without an answer (the client hung up) is skipped; bodies that the proxy streamed have no usage.
 
 A file has typed netstrings: LENGTH:DATA and a byte for the type, one value after another.
 """
@@ -37,7 +33,6 @@ FLOW = re.compile(
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like flows; None if they do not."""
     return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 

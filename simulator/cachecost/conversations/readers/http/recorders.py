@@ -1,10 +1,8 @@
 """Files of HTTP recorders: a `RecorderForm` each. Those in JSON without a reader of their own are in `FORMS`.
 
-HAR 1.2 (the specification by Odvarko; the copy at ahmadnassri/har-spec, 2026-11), as browsers, Charles, Fiddler,
-Proxyman, mitmproxy and Polly.js save it: `log.entries`, each with `startedDateTime`, `request` (`postData.text`),
-`response` (`content.text`, base64 where `content.encoding` is "base64") and `timings` in milliseconds, -1 where one
-does not apply. The first byte comes after blocked + dns + connect + send + wait (`ssl` is within `connect`). Browsers
-drop the bodies of streams and of large answers: then a call has no usage. There are no sessions and no workspaces.
+HAR 1.2 (the specification by Odvarko; the copy at ahmadnassri/har-spec, 2026-11): `log.entries`, each with
+`startedDateTime`, `request` (`postData.text`), `response` (`content.text`, base64 where `content.encoding` says so) and
+`timings` in milliseconds, -1 where one does not apply; `ssl` is within `connect`.
 
 Read in November 2026 (source or documentation): nock 14's recorder, WireMock 3, MockServer 5, Hoverfly's simulations
 (schema 5), httpreplay of google-cloud-go (log version 0.2), req_llm's fixtures, llama-stack's recordings. MSW and
@@ -19,8 +17,7 @@ aimock keep no requests.
                 text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream as `chunks`
 
 What these files have as a pattern to match (WireMock, Hoverfly, MockServer) is taken for the request, as their
-recorders write it so; a pattern that is not the whole body has no model call. None has times but for the answer's
-Date header and `captured_at`: calls stand in the order of the file.
+recorders write it so; a pattern that is not the whole body has no model call.
 """
 
 from __future__ import annotations
@@ -378,7 +375,6 @@ FORMS = (
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like one of these recordings; None if they do not."""
     form = _form_of(head)
     return form.sniff(head) if form else None
 

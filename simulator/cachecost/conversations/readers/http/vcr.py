@@ -11,16 +11,11 @@ Betamax:
 ExVCR writes the list itself, with `request_body` and `status_code`; req_cassette `body_json`, google-genai's replays
 `bodySegments` and `statusCode`. pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`;
 opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes a list
-`requests`, then a list `responses` of the same length. `parsed_body`, which projects write for a body that is JSON, is
-that body. Other forms in JSON are in `recorders.py`. Calls are in the order of the file.
-
-Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers state: whole seconds, when the answer
-came rather than when the request was sent. Only go-vcr and php-vcr record the first byte. Cassettes are often scrubbed
-and edited by hand; keys of JSON may have been sorted. They have no sessions and no workspaces.
+`requests`, then a list `responses` of the same length. `parsed_body`, which projects write, is a body that is JSON.
 
 YAML is loaded as YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is
-no float. Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in
-cassettes are what they hold. Any other tag is passed over.
+no float. `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes are
+what they hold. Any other tag is passed over.
 """
 
 from __future__ import annotations
@@ -37,14 +32,8 @@ from cachecost.base.yaml_text import compose
 from cachecost.conversations.input_files import read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
+from cachecost.conversations.readers.http import recorders
 from cachecost.conversations.readers.http.exchange import headers_of
-from cachecost.conversations.readers.http.recorders import (
-    RecorderForm,
-    decode_base64,
-    encode_body,
-    entries_of,
-    parse_moment,
-)
 from cachecost.prompts.request import show_found
 
 TAG = "tag:yaml.org,2002:"
@@ -148,7 +137,6 @@ UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, 
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a cassette; None if they do not."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text.lstrip()[:1] in (b"{", b"["):
         found = JSON.match(text)
@@ -167,7 +155,7 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     if not isinstance(value, dict) or "requests" not in value:
         names = ("interactions", "http_interactions")
         name = next((name for name in names if isinstance(value, dict) and name in value), "")
-        yield from entries_of(value[name] if name else value, name, faults, file, "interactions", lines)
+        yield from recorders.entries_of(value[name] if name else value, name, faults, file, "interactions", lines)
         return
     requests, responses = value["requests"], value.get("responses")
     for name, items in (("requests", requests), ("responses", responses)):
@@ -188,21 +176,23 @@ def _body(half: JsonObject) -> bytes:
     kept = half.data
     for name in ("parsed_body", "body_json"):  # projects with vcrpy, req_cassette
         if kept.get(name) is not None:
-            return encode_body(half, name, kept[name], is_json=True)
+            return recorders.encode_body(half, name, kept[name], is_json=True)
     segments = kept.get("bodySegments", kept.get("body_segments"))
     if isinstance(segments, list) and segments:
-        return encode_body(half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True)
+        return recorders.encode_body(
+            half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True
+        )
     value = next((kept[name] for name in ("body", "content", "request_body") if kept.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
-        return decode_base64(half, "body.base64_string", value["base64_string"])
+        return recorders.decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
-        return encode_body(half, "body", value)
+        return recorders.encode_body(half, "body", value)
     if isinstance(value, Mapping):
         value = value["string"]
     if value is None or isinstance(value, (str, bytes)):
-        return encode_body(half, "body", value)
+        return recorders.encode_body(half, "body", value)
     half.fault("body", f"expected a text or bytes; got {show_found(value)}")
     return b""
 
@@ -221,7 +211,7 @@ def _status(response: JsonObject) -> int:
 
 def _started(interaction: JsonObject, headers: Mapping[str, str]) -> str | None:
     recorded = interaction.data.get("recorded_at")
-    started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+    started = recorders.parse_moment(headers.get("date", "") if recorded is None else str(recorded))
     if recorded is not None and started is None:
         interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
     return started
@@ -239,7 +229,7 @@ def _first_byte(interaction: JsonObject, response: JsonObject) -> float:
     return float(spent) if isinstance(spent, (int, float)) and spent > 0 else 0.0
 
 
-VCR = RecorderForm(
+VCR = recorders.RecorderForm(
     name="VCR",
     url=lambda request: request.text("uri" if "uri" in request.data else "url"),
     method=lambda request: request.text("method"),

@@ -1,9 +1,5 @@
 """Reads the request and the answer of a span from its attributes, in every convention that records them.
 
-In order: the request as OpenInference got it (with its breakpoints), the GenAI conventions since 1.37,
-OpenLLMetry's one attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event
-a message.
-
 Source: the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
 OpenLLMetry's instrumentations and OpenInference's specification (2026) for `gen_ai.prompt.N.…` and
 `llm.input_messages.N.message.…`.

@@ -3,12 +3,8 @@ flat form that Python's and JavaScript's console exporters print, and JavaScript
 the notation of Node's `util.inspect`.
 
 Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
-OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the
-tracer was configured to write them, breakpoints only where it wrote the request itself. Spans have no order: calls
-are sorted by their start. Not there: whether writes were 5m or 1h (except with the answer's own usage), in most
-conventions tool choice and thinking, what was cut at the limit of an attribute's length, and content stored elsewhere.
-The events of Claude Code (`claude_code.api_request`, `claude_code.api_error`) have the bills of its calls and nothing
-of what was sent. On OTLP: the specification's JSON mapping (1.5: camelCase, ids in hex, 64-bit integers as texts).
+OpenLLMetry's and OpenInference's names of 2026. Spans have no order: calls are sorted by their start. On OTLP: the
+specification's JSON mapping (1.5: camelCase, ids in hex, 64-bit integers as texts).
 """
 
 from __future__ import annotations
@@ -37,14 +33,7 @@ from cachecost.conversations.readers.call_builder import (
 )
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.otel.messages import (
-    CHOICE,
-    EVENT_ROLES,
-    Attributes,
-    answer_of_span,
-    is_cut,
-    request_of,
-)
+from cachecost.conversations.readers.otel import messages
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import show_found
@@ -229,7 +218,7 @@ def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelS
     known = {(span.trace, span.id): span for span in spans if span.id}
     for record in (one for one in found if one.is_record):
         owner = known.get((record.trace, record.id))
-        if owner is not None and record.name in (DETAILS, CHOICE, *EVENT_ROLES):
+        if owner is not None and record.name in (DETAILS, messages.CHOICE, *messages.EVENT_ROLES):
             owner.events += record.events
         elif owner is None and record.name == DETAILS:
             spans.append(record)
@@ -383,7 +372,6 @@ EVENT_COUNTS = ("cache_creation", "cache_creation_1h", "cache_creation_5m", "inp
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` holds OpenTelemetry spans; None if it does not."""
     keys = first_keys(head)
     for name in ("resourceSpans", "resourceLogs"):
         if name in keys:
@@ -428,10 +416,12 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
         names = ("http.response.status_code", "http.status_code", "error.type")
         numbers = (whole_number(str(attributes.get(name, ""))) or 0 for name in names)
         status = next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
-    body = request_of(attributes, span.events)
+    body = messages.request_of(attributes, span.events)
     if body is None:
         body = {"messages": []}
-        cut = any(is_cut(attributes.get(name)) for name in ("gen_ai.input.messages", "gen_ai.prompt", "input.value"))
+        cut = any(
+            messages.is_cut(attributes.get(name)) for name in ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
+        )
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
     # an instrumentation calls each server of a protocol by the name of its client library
@@ -443,7 +433,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     return {
         "body": {**({"max_tokens": limit} if limit else {}), **body, "model": model},
         "usage": usage,
-        "answer": answer_of_span(attributes, span.events),
+        "answer": messages.answer_of_span(attributes, span.events),
         "timestamp": iso(span.start),
         "first_token_s": float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0,
         "host": at if is_sure else host,
@@ -454,7 +444,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     }
 
 
-def _usage(attributes: Attributes) -> Usage | None:
+def _usage(attributes: messages.Attributes) -> Usage | None:
     """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
     output = parse_json_text(attributes.get("output.value"))
     own = output.get("usage") if isinstance(output, Mapping) else None
