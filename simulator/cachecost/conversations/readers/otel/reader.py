@@ -31,7 +31,7 @@ from cachecost.conversations.readers.call_builder import (
     parse_json_text,
     sort_by_start,
 )
-from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.otel import messages
 from cachecost.conversations.readers.traces import text_at
@@ -97,18 +97,43 @@ def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
 
 def _parse_otlp_span(span: JsonObject) -> OtelSpan:
     status = span.mapping("status", required=False)
+    name, trace, id_, parent = _texts(span, "name", "traceId", "spanId", "parentSpanId")
+    return OtelSpan(
+        span,
+        name,
+        trace,
+        id_,
+        parent,
+        start=_nanoseconds(span, "startTimeUnixNano"),
+        failed=status.get("code") in ERRORS,
+        error=str(status.get("message") or ""),
+        attributes=_attributes(span),
+        events=[(event.text("name", ""), _attributes(event)) for event in span.objects("events")],
+    )
+
+
+def _parse_printed_span(span: JsonObject) -> OtelSpan:
+    """A span as a console exporter prints it: plain attributes, ISO times."""
+    context = span.within(span.mapping("context", required=False), "context")
+    status = span.mapping("status", required=False)
+    trace, id_ = _texts(context, "trace_id", "span_id")
     return OtelSpan(
         span,
         span.text("name", ""),
-        span.text("traceId", ""),
-        span.text("spanId", ""),
-        span.text("parentSpanId", ""),
-        _nanoseconds(span, "startTimeUnixNano"),
-        status.get("code") in ERRORS,
-        str(status.get("message") or ""),
-        _attributes(span),
-        [(event.text("name", ""), _attributes(event)) for event in span.objects("events")],
+        trace,
+        id_,
+        _texts(span, "parent_id")[0],
+        start=span.time("start_time"),
+        failed=status.get("status_code") in ERRORS,
+        error=str(status.get("description") or ""),
+        attributes=span.mapping("attributes", required=False),
+        events=[(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")],
     )
+
+
+def _texts(span: JsonObject, *names: str) -> list[str]:
+    """The texts under `names`; ids may begin with 0x, where an exporter prints them."""
+    return [span.text(name, "").removeprefix("0x") for name in names]
 
 
 def _parse_log_record(record: JsonObject) -> OtelSpan:
@@ -118,56 +143,27 @@ def _parse_log_record(record: JsonObject) -> OtelSpan:
     body = _value(record, "body", record.data["body"]) if record.has("body") else None
     event = {**(body if isinstance(body, dict) else {"body": body}), **attributes}
     start = _nanoseconds(record, "timeUnixNano" if record.has("timeUnixNano") else "observedTimeUnixNano")
-    trace, id_ = record.text("traceId", ""), record.text("spanId", "")
+    trace, id_ = _texts(record, "traceId", "spanId")
     return OtelSpan(record, name, trace, id_, start=start, events=[(name, event)], is_record=True)
-
-
-def _parse_printed_span(span: JsonObject) -> OtelSpan:
-    """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
-    context = span.within(span.mapping("context", required=False), "context")
-    status = span.mapping("status", required=False)
-    events = [(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")]
-    return OtelSpan(
-        span,
-        span.text("name", ""),
-        _printed_id(context, "trace_id"),
-        _printed_id(context, "span_id"),
-        _printed_id(span, "parent_id"),
-        span.time("start_time"),
-        status.get("status_code") in ERRORS,
-        str(status.get("description") or ""),
-        span.mapping("attributes", required=False),
-        events,
-    )
-
-
-def _printed_id(span: JsonObject, name: str) -> str:
-    return span.text(name, "").removeprefix("0x")
 
 
 def _parse_printed_record(record: JsonObject) -> OtelSpan:
     """A log record as a console exporter prints it: plain attributes; the time is in microseconds or ISO 8601."""
     attributes = record.mapping("attributes", required=False)
-    name = str(attributes.get("event.name") or "")
+    attribute = str(attributes.get("event.name") or "")
     if record.has("timeUnixNano"):
         start = _nanoseconds(record, "timeUnixNano")
     elif isinstance(record.data.get("timestamp"), str):
         start = record.time("timestamp")
     else:
         expected, most = "microseconds since the epoch", LATEST * 10**6
-        microseconds = record.get(
-            "timestamp", expected, lambda value: _is_count(value) and int(value) < most, 0, required=False
-        )
-        start = float(microseconds) / 10**6
-    return OtelSpan(
-        record,
-        record.text("eventName", "") or record.text("event_name", "") or name,
-        record.text("traceId", "") or _printed_id(record, "trace_id"),
-        record.text("spanId", "") or _printed_id(record, "span_id"),
-        start=start,
-        events=[(name, {"body": record.data.get("body"), **attributes})],
-        is_record=True,
+        start = float(record.get("timestamp", expected, lambda it: _is_count(it) and int(it) < most, 0, False)) / 10**6
+    names, traces, ids = (
+        _texts(record, *pair) for pair in (("eventName", "event_name"), ("traceId", "trace_id"), ("spanId", "span_id"))
     )
+    name, trace, id_ = next(filter(None, names), attribute), next(filter(None, traces), ""), next(filter(None, ids), "")
+    events = [(attribute, {"body": record.data.get("body"), **attributes})]
+    return OtelSpan(record, name, trace, id_, start=start, events=events, is_record=True)
 
 
 def _nanoseconds(span: JsonObject, name: str) -> float:
@@ -189,24 +185,22 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
         at.fault(name, f"expected a value object; got {show_found(value)}")
         return None
     kind, inner = next(iter(value.items()), ("", None))
-    place = f"{name}.{kind}"
+    place, values = f"{name}.{kind}", object_or_empty(inner).get("values")
+    values = values if isinstance(values, list) else []
     if kind in ("stringValue", "boolValue", "bytesValue", "doubleValue", ""):
         return inner
-    if kind == "intValue":
-        if isinstance(inner, int) and not isinstance(inner, bool):
-            return inner
-        if isinstance(inner, str) and whole_number(inner.removeprefix("-")) is not None:
-            return int(inner)
-        at.fault(place, f"expected a whole number; got {show_found(inner)}")
-        return None
-    values = object_or_empty(inner).get("values")
-    values = values if isinstance(values, list) else []
     if kind == "arrayValue":
         return [_value(at, place, one) for one in values]
     if kind == "kvlistValue":
-        pairs = [one for one in values if isinstance(one, Mapping)]
-        return {str(one.get("key")): _value(at, place, one.get("value", {})) for one in pairs}
-    at.fault(name, f"expected a value type; got {show_found(kind)}")
+        return {str(one.get("key")): _value(at, place, one.get("value", {})) for one in objects_in(values)}
+    if kind != "intValue":
+        at.fault(name, f"expected a value type; got {show_found(kind)}")
+    elif isinstance(inner, int) and not isinstance(inner, bool):
+        return inner
+    elif isinstance(inner, str) and whole_number(inner.removeprefix("-")) is not None:
+        return int(inner)
+    else:
+        at.fault(place, f"expected a whole number; got {show_found(inner)}")
     return None
 
 
@@ -298,39 +292,34 @@ class _PrintedParser:
         if kind == "mark" and token in "{[":
             if depth >= DEEPEST:
                 raise Damaged(f"objects more than {DEEPEST} levels deep")
-            return self._fields(depth + 1) if token == "{" else self._items(depth + 1)
+            return self._inside(token == "{", depth + 1)
         if kind == "text":
-            pieces = [_unescape(token)]
+            text = _unescape(token)
             while self._skips("+"):
                 kind, token = self._next()
                 if kind != "text":
                     raise Damaged("expected a text after +")
-                pieces.append(_unescape(token))
-            return "".join(pieces)
+                text += _unescape(token)
+            return text
         if kind == "number" and len(token) <= 30:
             return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
-        if kind == "left_out":
-            return None
-        if kind == "word" and token in WORDS:
-            return WORDS[token]
+        if kind == "left_out" or (kind == "word" and token in WORDS):
+            return WORDS.get(token)
         raise Damaged(f"expected a value; got {token[:20]!r}")
 
-    def _fields(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        while not self._skips("}"):
-            kind, name = self._next()
-            if kind not in ("text", "word", "number") or not self._skips(":"):
+    def _inside(self, is_object: bool, depth: int) -> Any:
+        fields, items = dict[str, Any](), list[Any]()
+        while not self._skips("}" if is_object else "]"):
+            kind, name = self._next() if is_object else ("", "")
+            if is_object and (kind not in ("text", "word", "number") or not self._skips(":")):
                 raise Damaged(f"expected a name and a colon; got {name[:20]!r}")
-            found[_unescape(name) if kind == "text" else name] = self.value(depth)
+            value = self.value(depth)
+            if is_object:
+                fields[_unescape(name) if kind == "text" else name] = value
+            else:
+                items.append(value)
             self._skips(",")
-        return found
-
-    def _items(self, depth: int) -> list[Any]:
-        found = []
-        while not self._skips("]"):
-            found.append(self.value(depth))
-            self._skips(",")
-        return found
+        return fields if is_object else items
 
     def _next(self) -> tuple[str, str]:
         found = TOKEN.match(self._text, self._at)
