@@ -79,29 +79,31 @@ def _observations(row: JsonObject) -> Iterator[JsonObject]:
         yield row
 
 
-def _body(row: traces.View, model: str) -> tuple[Body, str]:
+def _body(row: traces.View, model: str, notes: ReaderNotes) -> Body:
     parameters = object_or_empty(traces.value_at(row, "modelParameters", "model_parameters"))
     parameters = {name: parse_json_text(one) for name, one in parameters.items()}  # objects are written as texts
     value = traces.value_at(row, "input")
     if value is None or value in ([], {}):
-        return {"messages": []}, "without input: only usage is known"
+        notes.add("call", "without input: only usage is known")
+        return {"messages": []}
     if isinstance(value, list):
         value = {"messages": value}
     if not isinstance(value, Mapping):
-        return body_from_request({**parameters, "model": model, "messages": traces.text_message(value)}), ""
+        return body_from_request({**parameters, "model": model, "messages": traces.text_message(value)})
     request = {**parameters, **value, "model": model}
     messages = _messages(value)
     is_request = messages is None and ("input" in value or "instructions" in value)
     objects = [one for one in messages or () if isinstance(one, Mapping) and "role" not in one]
     if is_request or any(one.get("type") in ITEMS and one["type"] != "message" for one in objects):
         items = value.get("input") if messages is None else messages
-        return from_responses({**request, "input": [] if items is None else items}), ""
+        return from_responses({**request, "input": [] if items is None else items})
     if messages is None or not all(map(_is_message, messages)):
-        return {"messages": traces.text_message(value if messages is None else messages)}, traces.NOT_MESSAGES
+        notes.add("call", traces.NOT_MESSAGES)
+        return {"messages": traces.text_message(value if messages is None else messages)}
     tools = [one["content"] for one in messages if _is_definition(one)]
     spoken = [one for one in messages if not _is_definition(one)]
     more = {"tools": [*(request.get("tools") or []), *tools]} if tools else {}
-    return body_from_request({**request, "messages": spoken, **more}), ""
+    return body_from_request({**request, "messages": spoken, **more})
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
@@ -193,7 +195,9 @@ calls = traces.TraceFormat(
     parent=("parentObservationId", "parent_observation_id"),
     error=("statusMessage", "status_message"),
     start=lambda row: traces.moment_of(row, "startTime", "start_time", required=True),
-    first_token=lambda row: traces.moment_of(row, "completionStartTime", "completion_start_time"),
+    first_token_s=lambda row, start: traces.seconds_between(
+        start, traces.moment_of(row, "completionStartTime", "completion_start_time")
+    ),
     entries=_observations,
     body=_body,
     answer=_answer,

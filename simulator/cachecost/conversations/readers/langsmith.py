@@ -93,7 +93,7 @@ def _view(run: JsonObject) -> traces.View:
     return {**run.data, **parts, "generation": generation, "message": answer}
 
 
-def _body(run: traces.View, model: str) -> tuple[Body, str]:
+def _body(run: traces.View, model: str, notes: ReaderNotes) -> Body:
     inputs = run["inputs"]
     request = {**object_or_empty(run["extra"].get("invocation_params")), **inputs, "model": model}
     messages, prompts = inputs.get("messages"), inputs.get("prompts") or inputs.get("prompt")
@@ -102,15 +102,17 @@ def _body(run: traces.View, model: str) -> tuple[Body, str]:
             if len(messages) > 1:
                 raise NotAMessage("inputs.messages", "one conversation per run", f"{len(messages)} conversations")
             messages = messages[0]
-        return body_from_request({**request, "messages": messages}), ""
+        return body_from_request({**request, "messages": messages})
     if "input" in inputs:
-        return body_from(request), ""
+        return body_from(request)
     if prompts:
         alone = prompts[0] if isinstance(prompts, list) and len(prompts) == 1 else prompts
-        return body_from_request({**request, "messages": traces.text_message(alone)}), ""
+        return body_from_request({**request, "messages": traces.text_message(alone)})
     if inputs:
-        return {"messages": traces.text_message(inputs)}, traces.NOT_MESSAGES
-    return {"messages": []}, "without messages: only usage is known"
+        notes.add("call", traces.NOT_MESSAGES)
+        return {"messages": traces.text_message(inputs)}
+    notes.add("call", "without messages: only usage is known")
+    return {"messages": []}
 
 
 def _answer(run: traces.View) -> list[Body] | str:
@@ -128,10 +130,11 @@ def _start(run: JsonObject, name: str = "start_time") -> str | None:
     return traces.moment_of(run, name)
 
 
-def _first_token(run: JsonObject) -> str | None:
+def _first_token_s(run: JsonObject, start: str | None) -> float:
     events = run.objects("events") if run.has("events") else []
     token = next((event for event in events if event.data.get("name") == "new_token"), None)
-    return _start(run, "first_token_time") or (_start(token, "time") if token else None)
+    first = _start(run, "first_token_time") or (_start(token, "time") if token else None)
+    return traces.seconds_between(start, first)
 
 
 def _usage(entry: JsonObject, run: traces.View, notes: ReaderNotes) -> Usage | None:
@@ -195,9 +198,8 @@ calls = traces.TraceFormat(
     provider=("extra/metadata/ls_provider",),
     session=(*(f"extra/metadata/{name}" for name in ("session_id", "thread_id", "conversation_id")), "trace_id"),
     parent=("parent_run_id",),
-    error=("error",),
     start=_start,
-    first_token=_first_token,
+    first_token_s=_first_token_s,
     entries=_runs,
     view=_view,
     skipped=lambda run: (
