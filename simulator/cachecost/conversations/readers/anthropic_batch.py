@@ -26,7 +26,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
@@ -34,6 +34,7 @@ from cachecost.prompts.request import NotAMessage, content_blocks, show_found
 
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
+RESULTS = ("succeeded", "errored", "canceled", "expired")
 
 
 def sniff(head: bytes) -> str | None:
@@ -79,15 +80,12 @@ Result = dict[str, Any]
 
 def _parse_result(entry: JsonObject) -> Result:
     stated = entry.mapping("result")
-    if stated is not entry.data.get("result"):
-        return {}
     result = entry.within(stated, "result")
-    kind = result.one_of("type", ("succeeded", "errored", "canceled", "expired"))
-    if kind != stated.get("type"):
+    if stated is not entry.data.get("result") or result.one_of("type", RESULTS) != stated.get("type"):
         return {}
-    if kind == "succeeded":
+    if stated["type"] == "succeeded":
         return _parse_answer(result, "message")
-    if kind != "errored":
+    if stated["type"] != "errored":
         return {"status": NOT_RUN}
     error = result.mapping("error")
     inner = error["error"] if isinstance(error.get("error"), Mapping) else error  # some tools keep only the inner one
@@ -105,16 +103,16 @@ def _parse_host_result(entry: JsonObject, answer: str) -> Result:
 
 
 def _parse_answer(place: JsonObject, name: str) -> Result:
-    message = place.mapping(name)
+    message, answer = place.mapping(name), Result()
     if not message:
-        return {}
-    with ErrorsAt(place, f"{name}."):
+        return answer
+    with errors_at(place, f"{name}."):
         usage = usage_from(message.get("usage"), "usage", "anthropic")  # type: ignore[arg-type]
         content = content_blocks(message.get("content"), "content")
         passes = array_at(message["usage"].get("iterations") or [], "usage.iterations")
         iterations = tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(passes))
-        return {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
-    return {}
+        answer |= {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
+    return answer
 
 
 class _AnthropicBatch:
@@ -123,8 +121,7 @@ class _AnthropicBatch:
 
     def __init__(self, path: Path, warn: Warn, builder: CallBuilder) -> None:
         self.path = self.request_file = path
-        self.warn = warn
-        self.builder = builder
+        self.warn, self.builder = warn, builder
         self.faults: list[Fault] = []
         self.results: dict[str, tuple[int | None, Result]] = {}
         self.requested: set[str] = set()
@@ -178,10 +175,8 @@ class _AnthropicBatch:
             named = (_model(entry.data) for entry in _entries(self.path, [], quiet))
             self.job_model = next(filter(None, named), "")
             if not self.job_model:
-                names = " or ".join(answer for _, answer in HOSTS.values())
-                self.faults.append(
-                    Fault(str(self.path), f"no model name: the batch job has it, this file only in a {names}")
-                )
+                what = f"this file only in a {' or '.join(answer for _, answer in HOSTS.values())}"
+                self.faults.append(Fault(str(self.path), f"no model name: the batch job has it, {what}"))
         return self.job_model
 
 
@@ -201,8 +196,6 @@ def _unique(entry: JsonObject, earlier: Container[str]) -> str:
 
 
 def _model(data: Mapping[str, Any]) -> str:
-    for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
-        model = object_or_empty(data.get(place)).get("model")
-        if isinstance(model, str):
-            return model
-    return ""
+    places = (name for request, (_, answer) in HOSTS.items() for name in (request, answer))
+    models = (object_or_empty(data.get(place)).get("model") for place in places)
+    return next((model for model in models if isinstance(model, str)), "")

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
@@ -79,20 +80,13 @@ class CallBuilder:
         )
 
 
-class ErrorsAt:
+@contextmanager
+def errors_at(entry: JsonObject, place: str = "") -> Iterator[None]:
     """As a context: a NotAMessage that is raised within becomes an error at `place` in `entry`."""
-
-    def __init__(self, entry: JsonObject, place: str = "") -> None:
-        self._entry, self._place = entry, place
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        entry, is_ours = self._entry, isinstance(error, NotAMessage)
-        if is_ours:
-            entry.faults.append(Fault(entry.file, f"{entry.place}{self._place}{error}", entry.line))
-        return is_ours
+    try:
+        yield
+    except NotAMessage as error:
+        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{error}", entry.line))
 
 
 def sort_by_start(calls: Iterable[Call], traces: Collection[str]) -> list[Call]:

@@ -98,19 +98,13 @@ def body_from_request(request: Mapping[str, Any]) -> Body:
     body = _parameters(request)
     if any(map(_is_openai, messages)):
         return {**body, **openai.from_chat({"model": body.get("model"), "messages": messages})}
-    system: list[Body] = []
-    sent: list[Body] = []
+    turns = openai.Turns()
     for number, message in enumerate(messages):
         blocks, role = _blocks(message, f"messages.{number}"), message["role"]
-        role = "user" if role == "tool" else role
-        if role == "system" and not sent:
-            system += blocks
-        elif role == "user" and sent and sent[-1]["role"] == "user":
-            sent[-1]["content"] += blocks
-        elif blocks or role != "assistant":
-            sent.append({"role": role, "content": blocks})
-    head = content_blocks(body.pop("system", []), "system")
-    return {**body, "messages": sent, **({"system": [*head, *system]} if head or system else {})}
+        if blocks or role != "assistant":
+            turns.add("user" if role == "tool" else role, blocks, joins=role in ("tool", "user"))
+    turns.system[:0] = map(dict, content_blocks(body.pop("system", []), "system"))
+    return {**body, **turns.body()}
 
 
 def plain(message: Any, path: str) -> dict[str, Any]:

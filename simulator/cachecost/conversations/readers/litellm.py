@@ -19,7 +19,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, sort_by_start
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, sort_by_start
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.traces import object_within, value_at, values_at
@@ -42,7 +42,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
     found, traces = list[Call](), set[str]()
     builder, notes = CallBuilder(keep_content), ReaderNotes()
@@ -58,7 +57,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         elif str(row.data.get("cache_hit")).lower() == "true":
             notes.skip("entry", "from LiteLLM's own cache, not billed by a provider")
         else:
-            with ErrorsAt(row):
+            with errors_at(row):
                 found.append(_build_call(row, call_type, builder, notes, traces))
     if faults:
         raise InputError(faults)

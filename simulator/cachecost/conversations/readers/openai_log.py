@@ -30,7 +30,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import Route, route_of
@@ -149,7 +149,6 @@ class _ExchangeParser:
         self.notes = ReaderNotes()
 
     def call(self, one: OpenAIExchange) -> Call | None:
-        """The call; None if it is not a model call, or if there are errors in it."""
         sent, answer = one.body.data, one.answer.data
         kind = kind_of(sent, answer)
         if not kind:
@@ -157,9 +156,9 @@ class _ExchangeParser:
             return None
         billed, blocks = None, list[dict[str, Any]]()
         if answer.get("usage") is not None:
-            with ErrorsAt(one.answer):
+            with errors_at(one.answer):
                 billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
-        with ErrorsAt(one.answer, "choices.0." if kind == CHAT else ""):
+        with errors_at(one.answer, "choices.0." if kind == CHAT else ""):
             if kind == MESSAGE:
                 blocks = array_at(answer.get("content") or [], "content")
             elif kind == CHAT:
@@ -170,7 +169,7 @@ class _ExchangeParser:
         metadata = [object_or_empty(place.get("metadata")) for place in (sent, answer)]
         named = [stated[name] for stated in metadata for name in SESSIONS if isinstance(stated.get(name), str)]
         sessions = [one.session, _conversation_id(sent), _conversation_id(answer), *named]
-        with ErrorsAt(one.body):
+        with errors_at(one.body):
             body = self._body(sent, answer, kind)
             name = body["model"] or answer.get("model")
             model, host = _model_and_host(name, one) if isinstance(name, str) else (name, None)
@@ -189,7 +188,6 @@ class _ExchangeParser:
                 id=str(answer.get("id") or ""),
                 line=one.body.line or 0,
             )
-        return None
 
     def _body(self, body: Body, answer: Body, kind: str) -> dict[str, Any]:
         """The Messages body; a Responses request is preceded by the items of the response that it continues."""
@@ -226,7 +224,6 @@ def kind_of(body: Body, answer: Body) -> str:
 
 
 def time_of(answer: Body) -> float:
-    """The time of the answer, to sort by; infinite if unknown."""
     found = answer.get("created", answer.get("created_at"))
     return float(found) if isinstance(found, (int, float)) else inf
 
@@ -268,8 +265,7 @@ def _conversation_id(body: Body) -> str:
 class _OpenAIBatch:
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
-        self.requests: dict[str, JsonObject] = {}
-        self.results: dict[str, JsonObject] = {}
+        self.requests, self.results = dict[str, JsonObject](), dict[str, JsonObject]()
 
     def add(self, line: JsonObject) -> None:
         """Add a line: a request if it has a body, else a result."""
@@ -318,7 +314,6 @@ STATED = ("model", "instructions", "tools", "tool_choice", "max_output_tokens")
 
 
 def is_event(row: JsonObject) -> bool:
-    """Whether a row is an event of a session."""
     kind = row.data.get("type")
     return isinstance(kind, str) and EVENT.fullmatch(kind) is not None and "request" not in row.data
 
@@ -328,9 +323,7 @@ class _RealtimeSession:
 
     def __init__(self, notes: ReaderNotes) -> None:
         self._notes = notes
-        self._stated: dict[str, Any] = {}
-        self._own: dict[str, Any] = {}
-        self._items: dict[str, Body] = {}
+        self._stated, self._own, self._items = dict[str, Any](), dict[str, Any](), dict[str, Body]()
 
     def exchanges(self, row: JsonObject) -> Iterator[OpenAIExchange]:
         """Read an event; the call that it ends, if it does."""

@@ -17,7 +17,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from, status_in
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, parse_json_text
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, parse_json_text
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.blocks import compact
@@ -119,13 +119,12 @@ class TraceFormat:
         return f'its first object has a "{known[0]}" and a "{known[-1]}"' if known else None
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls by their start. Raises InputError with every error; what is skipped or missing goes to `warn`."""
         faults: list[Fault] = []
         builder, notes = CallBuilder(keep_content), ReaderNotes()
         found = list[tuple[Call, str]]()
         for row in objects(path, faults, warn, self.expected):
             for entry in self.entries(row):
-                with ErrorsAt(entry):
+                with errors_at(entry):
                     found += self._calls(entry, builder, notes)
         if faults:
             raise InputError(faults)

@@ -30,6 +30,7 @@ from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, Events, iteration_of
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.exact_json import out_of_limits
@@ -216,10 +217,7 @@ ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a model call went. `model` is "" if it is not in the URL.
-
-    `host` is the one that the path or a known machine shows, None where neither does; `machine` is the name in the URL.
-    """
+    """Where a model call went. `model` is "" if it is not in the URL, `machine` the name there, `host` None: unknown."""
 
     api: Api
     host: str | None
@@ -239,16 +237,14 @@ def route_of(method: str, url: str) -> Route | str:
     path = found["path"].rstrip("/") if found else ""
     if found is None or method.upper() != "POST":
         return NO_CALL
-    for kind, pattern in LEFT_OUT.items():
-        if pattern.fullmatch(path):
-            return kind
+    if kind := next((kind for kind, pattern in LEFT_OUT.items() if pattern.fullmatch(path)), ""):
+        return kind
+    machine = found["name"] or ""
     for api, host, pattern in CALLS:
         if match := pattern.fullmatch(path):
-            machine = found["name"] or ""
             at = host_at(machine)
-            return Route(
-                api, at if at in host_names() else host, unquote(match.groupdict().get("model") or ""), machine
-            )
+            model = unquote(match.groupdict().get("model") or "")
+            return Route(api, at if at in host_names() else host, model, machine)
     return NO_CALL
 
 
@@ -269,11 +265,8 @@ HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpExchange:
-    """A request and its answer. `status` is None without an answer, `started` is ISO 8601 or None.
-
-    Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
-    the bodies, `line` is where the exchange is in its file.
-    """
+    """A request and its answer, headers as of `headers_of`. `status` is None without an answer, `started` ISO 8601.
+    `request_at` and `response_at` are what a fault calls the bodies, `line` is where the exchange is in its file."""
 
     url: str
     method: str = "POST"
@@ -400,7 +393,4 @@ def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
         return session
     if not user.startswith("{"):
         return user.partition("_session_")[2]
-    try:
-        return str(json_value(user).get("session_id") or "")
-    except ValueError:
-        return ""
+    return str(object_or_empty(parse_json_text(user)).get("session_id") or "")

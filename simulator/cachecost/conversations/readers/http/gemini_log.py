@@ -27,7 +27,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the file. Raises InputError with every error."""
     return read_exchanges(
         path,
         warn,

@@ -37,7 +37,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order they started. Raises InputError with every error, each with its flow."""
 
     def flows(faults: list[Fault], notes: ReaderNotes) -> Iterator[JsonObject]:
         file = str(path)

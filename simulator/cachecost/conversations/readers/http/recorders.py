@@ -251,7 +251,6 @@ class RecorderForm:
     """The entries of a file, for `calls`; the forms in JSON leave it out."""
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls of a file. Raises InputError with every error, each with its entry."""
         return read_exchanges(
             path, warn, keep_content, lambda faults, _: self.read(path, faults), self.exchange, by_time=self.by_time
         )
@@ -380,7 +379,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the file. Raises InputError with every error, each with its entry."""
     data, file = read_input(path), str(path)
     form, value = _form_of(data), parse_json(data)
     are_lines = form is not None and form.may_be_lines and str(value).startswith("Extra data")

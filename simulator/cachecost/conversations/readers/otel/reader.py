@@ -24,7 +24,7 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.call_builder import (
     CallBuilder,
-    ErrorsAt,
+    errors_at,
     expect_any,
     first_keys,
     objects,
@@ -375,7 +375,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
     with open_input(path) as stream:
@@ -389,7 +388,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         *claude_calls((span for span in found if event_name(span) is not None), notes),
         *((span, None) for span in model_calls(others, notes)),
     ):
-        with ErrorsAt(span.at, "attributes: "):
+        with errors_at(span.at, "attributes: "):
             calls.append(builder.build(**(parsed or _parse_call(span, notes))))
     notes.report(path, warn)
     if faults:
