@@ -115,13 +115,6 @@ def _body(run: traces.View, model: str, notes: ReaderNotes) -> Body:
     return {"messages": []}
 
 
-def _answer(run: traces.View) -> list[Body] | str:
-    text = run["generation"].get("text")
-    if run["message"]:
-        return answer_blocks(run["message"])
-    return text if isinstance(text, str) and text else answer_of(run["outputs"])
-
-
 def _start(run: JsonObject, name: str = "start_time") -> str | None:
     """An ISO 8601 time; tracers in JavaScript count milliseconds."""
     value = run.data.get(name)
@@ -208,7 +201,11 @@ calls = traces.TraceFormat(
         else None
     ),
     body=_body,
-    answer=_answer,
+    answer=lambda run: (
+        answer_blocks(run["message"])
+        if run["message"]
+        else traces.text_at(run, ("generation/text",)) or answer_of(run["outputs"])
+    ),
     usage=_usage,
     failed=lambda run: bool(run.get("error") or run.get("status") == "error"),
 ).calls

@@ -217,7 +217,7 @@ ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a model call went. `model` is "" if it is not in the URL, `machine` the name there, `host` None: unknown."""
+    """Where a model call went. `model` is "" if not in the URL, `machine` the name there, `host` None if unknown."""
 
     api: Api
     host: str | None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import is_number, is_tokens, whole_number
+from cachecost.base.limits import is_id, is_number, is_tokens, whole_number
 from cachecost.base.times import LATEST, iso, seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet, read_input
@@ -80,7 +80,7 @@ class OtelSpan:
 
 def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
-        is_record = "attributes" in value.data and "body" in value.data
+        is_record = {"attributes", "body"} <= value.data.keys()
         yield _parse_printed_record(value) if is_record else _parse_printed_span(value)
         return
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
@@ -171,9 +171,7 @@ def _nanoseconds(span: JsonObject, name: str) -> float:
 
 
 def _is_count(value: object) -> bool:
-    if isinstance(value, str):
-        return value.isdecimal() and len(value) < 21
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+    return whole_number(value) is not None if isinstance(value, str) else is_id(value)
 
 
 def _attributes(span: JsonObject) -> dict[str, Any]:
@@ -284,8 +282,7 @@ def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
 
 class _PrintedParser:
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
+        self._text, self._at = text, 0
 
     def value(self, depth: int = 0) -> Any:
         kind, token = self._next()
@@ -435,21 +432,18 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
 def _usage(attributes: messages.Attributes) -> Usage | None:
     """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
     output = parse_json_text(attributes.get("output.value"))
-    own = output.get("usage") if isinstance(output, Mapping) else None
-    if isinstance(own, Mapping) and "cache_creation" in own:
+    own = object_or_empty(object_or_empty(output).get("usage"))
+    if "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
     counts = {name: value for name, value in attributes.items() if name.startswith(USAGE)}
     texts = {name: whole_number(value) for name, value in counts.items() if isinstance(value, str)}
     counts |= {name: number for name, number in texts.items() if number is not None}
     metadata = parse_json_text(attributes.get(METADATA))
-    by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
-    for one in (found for found in by_provider if isinstance(found, Mapping)):
-        raw = one.get("usage")
-        if isinstance(raw, Mapping) and "input_tokens" in raw:
+    for one in objects_in(list(object_or_empty(metadata).values())):
+        raw = object_or_empty(one.get("usage"))
+        if "input_tokens" in raw:
             return usage_from(raw, f"{METADATA}.usage", "anthropic")
-        written = one.get("cacheCreationInputTokens") or (
-            raw.get("cacheWriteInputTokens") if isinstance(raw, Mapping) else 0
-        )
+        written = one.get("cacheCreationInputTokens") or raw.get("cacheWriteInputTokens")
         counts |= {AI_WRITTEN: written} if written and not counts.get(AI_WRITTEN) else {}
     return usage_from(counts, "usage", "otel") if counts else None
 
@@ -523,12 +517,9 @@ def _event_number(at: JsonObject, name: str) -> float:
 
 
 def _are_tokens(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.isdecimal() and len(value) < 16 and is_tokens(int(value))
-    return is_tokens(value)
+    return is_tokens(whole_number(value) if isinstance(value, str) and len(value) < 16 else value)
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.replace(".", "", 1).isdecimal() and len(value) < 20
-    return is_number(value)
+    is_text = isinstance(value, str)
+    return value.replace(".", "", 1).isdecimal() and len(value) < 20 if is_text else is_number(value)
