@@ -157,8 +157,8 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     except UnicodeDecodeError as error:
         faults.append(Fault(file, "damaged JSON: not UTF-8", data.count(b"\n", 0, error.start) + 1))
         return
-    line, last, at = 1, 0, _skip_white(text, 0)
-    while at < len(text):
+    line, last, at = 1, 0, 0
+    while (at := WHITE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         line, last = line + text.count("\n", last, at), at
         try:
             value, end = json_prefix(text, at)
@@ -175,8 +175,4 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
                 yield JsonObject(one, faults, file, line, place and f"{place}.")
             else:
                 faults.append(Fault(file, f"{place and f'{place}: '}expected an object; got {show_found(one)}", line))
-        at = _skip_white(text, end)
-
-
-def _skip_white(text: str, at: int) -> int:
-    return WHITE.match(text, at).end()  # type: ignore[union-attr]
+        at = end

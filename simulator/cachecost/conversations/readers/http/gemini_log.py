@@ -20,6 +20,8 @@ from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import HttpExchange
 from cachecost.conversations.readers.http.recorders import read_exchanges
 
+VERTEX = "aiplatform.googleapis.com/v1/publishers/google"
+
 
 def sniff(head: bytes) -> str | None:
     keys = request_keys(head) if "request" in first_keys(head) else set()
@@ -40,7 +42,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
 def _exchange(row: JsonObject) -> HttpExchange:
     body, answer = row.mapping("request"), row.data.get("response")
     config, contents = body.get("config"), body.get("contents")
-    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK nests it
+    body = {**object_or_empty(config), **body}  # the SDK nests it
     if isinstance(contents, str):
         body["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
     if not isinstance(answer, list):
@@ -54,13 +56,8 @@ def _exchange(row: JsonObject) -> HttpExchange:
         if not names:
             places = 'in "model", the request, "url" or the answer\'s "modelVersion"'
             row.fault("model", f"expected a model id ({places}); got nothing")
-        is_vertex = row.text("host", "") == "vertex"
-        host = (
-            "aiplatform.googleapis.com/v1/publishers/google"
-            if is_vertex
-            else "generativelanguage.googleapis.com/v1beta"
-        )
-        url = f"https://{host}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
+        at = VERTEX if row.text("host", "") == "vertex" else "generativelanguage.googleapis.com/v1beta"
+        url = f"https://{at}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
     session = row.text("session", "")
     return HttpExchange(
         url=url,

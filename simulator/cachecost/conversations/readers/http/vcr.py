@@ -157,12 +157,9 @@ def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
         name = next((name for name in names if isinstance(value, dict) and name in value), "")
         yield from recorders.entries_of(value[name] if name else value, name, faults, file, "interactions", lines)
         return
-    requests, responses = value["requests"], value.get("responses")
-    for name, items in (("requests", requests), ("responses", responses)):
-        if not isinstance(items, list):
-            faults.append(Fault(file, f"{name}: expected an array; got {show_found(items)}"))
-    if not isinstance(requests, list) or not isinstance(responses, list):
-        return
+    wrong = [name for name in ("requests", "responses") if not isinstance(value.get(name), list)]
+    faults += [Fault(file, f"{name}: expected an array; got {show_found(value.get(name))}") for name in wrong]
+    requests, responses = ([], []) if wrong else (value["requests"], value["responses"])
     if len(requests) != len(responses):
         words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
         faults.append(Fault(file, f"responses: {words}"))
