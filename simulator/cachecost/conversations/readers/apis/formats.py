@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from cachecost.base.limits import json_value
 from cachecost.conversations.calls import Iteration
 from cachecost.conversations.readers.apis.converse import KINDS, from_converse, from_converse_answer
 from cachecost.conversations.readers.apis.gemini import from_candidate, from_generate_content
@@ -16,6 +15,7 @@ from cachecost.conversations.readers.apis.openai import (
     from_chat_message,
     from_responses,
     from_responses_output,
+    parse_json,
 )
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.usage_shapes import usage_from
@@ -50,7 +50,7 @@ def join_message(events: Events) -> Piece:
     content = []
     for block in blocks.values():
         pieces = block.pop("partial_json", None)  # input that is cut off stays the text it is
-        content.append({**block, "input": _parse_input(pieces)} if pieces else block)
+        content.append({**block, "input": parse_json(pieces)} if pieces else block)
     return {**message, "content": content} if message else {}
 
 
@@ -58,13 +58,6 @@ def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
     """Add a delta to its block: texts go on, other values take the place of those before."""
     for name, value in delta.items():
         block[name] = f"{block.get(name) or ''}{value}" if isinstance(value, str) else value
-
-
-def _parse_input(text: Any) -> Any:
-    try:
-        return json_value(text) if isinstance(text, str) else text
-    except ValueError:
-        return text
 
 
 def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
@@ -158,7 +151,7 @@ def join_converse(events: Events) -> Piece:
     for block in filter(None, blocks.values()):
         use, thought = object_or_empty(block.get("toolUse")), object_or_empty(block.get("reasoningContent"))
         if "toolUse" in block:
-            block = {"toolUse": {**use, "input": _parse_input(use.get("input") or "{}")}}
+            block = {"toolUse": {**use, "input": parse_json(use.get("input") or "{}")}}
         elif thought and "redactedContent" not in thought:
             block = {"reasoningContent": {"reasoningText": thought}}
         content.append(block)

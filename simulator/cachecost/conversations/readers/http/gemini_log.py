@@ -8,17 +8,13 @@ stream. The model is that of the URL, else of the row, of the request, or the an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.http.exchange import HttpExchange
-from cachecost.conversations.readers.http.recorders import read_exchanges
+from cachecost.conversations.readers.http.recorders import RecorderForm
 
 VERTEX = "aiplatform.googleapis.com/v1/publishers/google"
 
@@ -28,18 +24,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    return read_exchanges(
-        path,
-        warn,
-        keep_content,
-        lambda faults, _: objects(path, faults, warn, "a log of generateContent"),
-        lambda row, *_: _exchange(row),
-        ("", ""),
-    )
-
-
-def _exchange(row: JsonObject) -> HttpExchange:
+def _exchange(form: RecorderForm, row: JsonObject, *_: JsonObject) -> HttpExchange:
     body, answer = row.mapping("request"), row.data.get("response")
     config, contents = body.get("config"), body.get("contents")
     body = {**object_or_empty(config), **body}  # the SDK nests it
@@ -75,3 +60,11 @@ def _exchange(row: JsonObject) -> HttpExchange:
 
 def _encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+calls = RecorderForm(
+    name="generateContent",
+    read=lambda path, faults, warn, _: objects(path, faults, warn, "a log of generateContent"),
+    halves=("", ""),
+    exchange=_exchange,
+).calls

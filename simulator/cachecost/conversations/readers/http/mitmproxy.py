@@ -17,12 +17,11 @@ from typing import Any, BinaryIO
 from cachecost.base.errors import Fault
 from cachecost.base.limits import LINE
 from cachecost.base.times import iso
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject, are_pairs
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import NO_CALL, HttpExchange, headers_of
-from cachecost.conversations.readers.http.recorders import read_exchanges
+from cachecost.conversations.readers.http.recorders import RecorderForm
 from cachecost.prompts.request import show_found
 
 FLOW = re.compile(
@@ -36,28 +35,24 @@ def sniff(head: bytes) -> str | None:
     return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-
-    def flows(faults: list[Fault], notes: ReaderNotes) -> Iterator[JsonObject]:
-        file = str(path)
-        try:
-            with open_input(path) as stream:
-                for number, flow in enumerate(values(stream)):
-                    if not isinstance(flow, dict):
-                        faults.append(Fault(file, f"flows[{number}]: expected an object; got {show_found(flow)}"))
-                    elif _text(flow.get("type", "http")) != "http":
-                        notes.skip("entry", NO_CALL)
-                    else:
-                        yield JsonObject(flow, faults, file, None, f"flows[{number}].")
-        except TruncatedNetstring:
-            warn(f"{file}: skipped the last flow: incomplete (still being written?)")
-        except DamagedNetstring as error:
-            faults.append(Fault(file, f"damaged flows: {error}; the rest of the file cannot be read"))
-
-    return read_exchanges(path, warn, keep_content, flows, _exchange, needs_answer=False, by_time=True)
+def _flows(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterator[JsonObject]:
+    file = str(path)
+    try:
+        with open_input(path) as stream:
+            for number, flow in enumerate(values(stream)):
+                if not isinstance(flow, dict):
+                    faults.append(Fault(file, f"flows[{number}]: expected an object; got {show_found(flow)}"))
+                elif _text(flow.get("type", "http")) != "http":
+                    notes.skip("entry", NO_CALL)
+                else:
+                    yield JsonObject(flow, faults, file, None, f"flows[{number}].")
+    except TruncatedNetstring:
+        warn(f"{file}: skipped the last flow: incomplete (still being written?)")
+    except DamagedNetstring as error:
+        faults.append(Fault(file, f"damaged flows: {error}; the rest of the file cannot be read"))
 
 
-def _exchange(flow: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+def _exchange(form: RecorderForm, flow: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
     headers = list(_pairs(request))
     start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
     name = next((value for key, value in headers if key.lower() == "host"), "")
@@ -171,3 +166,6 @@ def _parse(data: bytes, start: int, end: int, kind: bytes, offset: int, depth: i
     if len(items) % 2 or not all(isinstance(key, str) for key in keys):
         raise DamagedNetstring(offset + start, "expected pairs of keys and values")
     return dict(zip(keys, items[1::2], strict=True))
+
+
+calls = RecorderForm(name="mitmproxy", read=_flows, exchange=_exchange, needs_answer=False, by_time=True).calls

@@ -27,7 +27,7 @@ import re
 from base64 import b64decode
 from binascii import unhexlify
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from operator import attrgetter
 from pathlib import Path
@@ -42,49 +42,6 @@ from cachecost.conversations.readers.call_builder import CallBuilder, objects, p
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
 from cachecost.prompts.request import NotAMessage, show_found
-
-
-def read_exchanges(
-    path: Path,
-    warn: Warn,
-    keep_content: bool,
-    entries: Callable[[list[Fault], ReaderNotes], Iterable[JsonObject]],
-    exchange: Callable[[JsonObject, JsonObject, JsonObject], HttpExchange],
-    halves: tuple[str, str] = ("request", "response"),
-    needs_answer: bool = True,
-    by_time: bool = False,
-) -> Iterator[Call]:
-    """The calls of a file, in the order of time or of the file. Raises InputError with every error.
-
-    `entries` yields those of the file, and adds its errors; `exchange` takes an entry, its request and its response,
-    whose names are `halves`, "" for the entry itself.
-    """
-    faults, notes, builder, calls = list[Fault](), ReaderNotes(), CallBuilder(keep_content), list[Call]()
-    for entry in entries(faults, notes):
-        before = len(faults)
-        request, response = (
-            entry.within(entry.mapping(name, required), name) if name else entry
-            for name, required in zip(halves, (True, needs_answer), strict=True)
-        )
-        one = exchange(entry, request, response) if len(faults) == before else None
-        if one is None or len(faults) > before:
-            continue
-        try:
-            found = read(one, builder.build)
-        except NotAMessage as error:
-            if (one.status or 0) < 400:
-                faults.append(Fault(str(path), str(error), one.line or None))
-                continue
-            found = "refused by the API, and not a valid request"
-        if isinstance(found, str):
-            notes.skip("entry", found)
-        else:
-            calls.append(found)
-    if faults:
-        raise InputError(faults)
-    notes.add("call", "whose answer has no usage", sum(call.billed is None and not call.has_failed for call in calls))
-    notes.report(path, warn)
-    yield from sorted(calls, key=attrgetter("start")) if by_time else calls
 
 
 def entries_of(
@@ -220,13 +177,35 @@ def headers_in(*names: str) -> Callable[[JsonObject], dict[str, str]]:
     return headers
 
 
+def _exchange(form: RecorderForm, entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    request = form.view(request)
+    headers, url, method = (form.answer_headers or form.headers)(response), form.url(request), form.method(request)
+    (sent, sent_at), status = form.sent(entry, request), form.status(response)
+    answered, answered_at = form.answered(entry, response)
+    return HttpExchange(
+        url=url,
+        method=method,
+        request_headers=form.headers(request),
+        request=sent,
+        status=status,
+        response_headers=headers,
+        response=answered,
+        started=form.started(entry, headers),
+        first_token_s=form.first_token_s(entry, response),
+        line=request.line or 0,
+        request_at=f"{request.place}{sent_at}",
+        response_at=f"{response.place}{answered_at}",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderForm:
     """How a recorder's files begin, where their entries are, and where an entry has what.
 
     `entries` is the path to the array of entries; empty: the value itself, and the only entry where it is an object.
     `halves` are the fields of request and response, "" the entry itself; `view` is the request under plain names.
-    `started` takes the entry and the headers of its answer, `first_token_s` the entry and its response.
+    `started` takes the entry and the headers of its answer, `first_token_s` the entry and its response. Where that is
+    not enough, `read` yields the entries of a file and adds its errors, `exchange` makes one of entry and halves.
     """
 
     name: str
@@ -247,37 +226,43 @@ class RecorderForm:
     first_token_s: Callable[[JsonObject, JsonObject], float] = lambda entry, response: 0.0
     may_be_lines: bool = False
     by_time: bool = False
-    read: Callable[[Path, list[Fault]], Iterable[JsonObject]] = lambda path, faults: []
-    """The entries of a file, for `calls`; the forms in JSON leave it out."""
+    needs_answer: bool = True
+    read: Callable[[Path, list[Fault], Warn, ReaderNotes], Iterable[JsonObject]] = lambda *_: []
+    exchange: Callable[[RecorderForm, JsonObject, JsonObject, JsonObject], HttpExchange] = _exchange
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        return read_exchanges(
-            path, warn, keep_content, lambda faults, _: self.read(path, faults), self.exchange, by_time=self.by_time
-        )
+        faults, notes, builder, calls = list[Fault](), ReaderNotes(), CallBuilder(keep_content), list[Call]()
+        for entry in self.read(path, faults, warn, notes):
+            before = len(faults)
+            request, response = (
+                entry.within(entry.mapping(name, required), name) if name else entry
+                for name, required in zip(self.halves, (True, self.needs_answer), strict=True)
+            )
+            one = self.exchange(self, entry, request, response) if len(faults) == before else None
+            if one is None or len(faults) > before:
+                continue
+            try:
+                found = read(one, builder.build)
+            except NotAMessage as error:
+                if (one.status or 0) < 400:
+                    faults.append(Fault(str(path), str(error), one.line or None))
+                    continue
+                found = "refused by the API, and not a valid request"
+            if isinstance(found, str):
+                notes.skip("entry", found)
+            else:
+                calls.append(found)
+        if faults:
+            raise InputError(faults)
+        unbilled = sum(call.billed is None and not call.has_failed for call in calls)
+        notes.add("call", "whose answer has no usage", unbilled)
+        notes.report(path, warn)
+        yield from sorted(calls, key=attrgetter("start")) if self.by_time else calls
 
     def sniff(self, head: bytes) -> str | None:
         """Why the first bytes of a file look like such a recording; None if they do not."""
         is_one = re.match(self.begins.encode(), head.removeprefix(b"\xef\xbb\xbf"), re.DOTALL)
         return f"it begins {self.name if self.by_time else f'like a recording of {self.name}'}" if is_one else None
-
-    def exchange(self, entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-        request = self.view(request)
-        headers = (self.answer_headers or self.headers)(response)
-        (sent, sent_at), (answered, answered_at) = self.sent(entry, request), self.answered(entry, response)
-        return HttpExchange(
-            url=self.url(request),
-            method=self.method(request),
-            request_headers=self.headers(request),
-            request=sent,
-            status=self.status(response),
-            response_headers=headers,
-            response=answered,
-            started=self.started(entry, headers),
-            first_token_s=self.first_token_s(entry, response),
-            line=request.line or 0,
-            request_at=f"{request.place}{sent_at}",
-            response_at=f"{response.place}{answered_at}",
-        )
 
 
 def _first_matchers(request: JsonObject) -> JsonObject:
@@ -390,7 +375,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     for name in () if are_lines else form.entries:
         value = value.get(name) if isinstance(value, dict) else None
 
-    def entries(faults: list[Fault], notes: ReaderNotes) -> Iterable[JsonObject]:
+    def entries(_: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterable[JsonObject]:
         if are_lines:
             return objects(path, faults, warn)
         if not form.entries and isinstance(value, dict):
@@ -398,14 +383,14 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         place = ".".join(form.entries) or ("" if isinstance(value, list) else "the file")
         return entries_of(value, place, faults, file)
 
-    return read_exchanges(path, warn, keep_content, entries, form.exchange, form.halves)
+    return replace(form, read=entries).calls(path, warn, keep_content)
 
 
 def _form_of(head: bytes) -> RecorderForm | None:
     return next((form for form in FORMS if form.sniff(head)), None)
 
 
-def _har_entries(path: Path, faults: list[Fault]) -> list[JsonObject]:
+def _har_entries(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> list[JsonObject]:
     value = parse_document(path, read_input(path))
     if not isinstance(value, dict):
         raise InputError([Fault(str(path), f"expected an object; got {show_found(value)}")])

@@ -29,9 +29,10 @@ from typing import Any
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, whole_number, within_limits
 from cachecost.base.yaml_text import compose
-from cachecost.conversations.input_files import read_input
+from cachecost.conversations.input_files import Warn, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http import recorders
 from cachecost.conversations.readers.http.exchange import headers_of
 from cachecost.prompts.request import show_found
@@ -146,7 +147,7 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def _interactions(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
+def _interactions(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterator[JsonObject]:
     data, lines, file = read_input(path), dict[int, int](), str(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
         value = parse_document(path, data)
