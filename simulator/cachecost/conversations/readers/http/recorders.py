@@ -210,6 +210,7 @@ class RecorderForm:
 
     name: str
     begins: str = ""
+    reason: str = ""
     entries: tuple[str, ...] = ()
     halves: tuple[str, str] = ("request", "response")
     view: Callable[[JsonObject], JsonObject] = lambda request: request
@@ -262,7 +263,7 @@ class RecorderForm:
     def sniff(self, head: bytes) -> str | None:
         """Why the first bytes of a file look like such a recording; None if they do not."""
         is_one = re.match(self.begins.encode(), head.removeprefix(b"\xef\xbb\xbf"), re.DOTALL)
-        return f"it begins {self.name if self.by_time else f'like a recording of {self.name}'}" if is_one else None
+        return self.reason or f"it begins like a recording of {self.name}" if is_one else None
 
 
 def _first_matchers(request: JsonObject) -> JsonObject:
@@ -416,7 +417,8 @@ def _har_first_byte(entry: JsonObject, response: JsonObject) -> float:
 
 
 HAR = RecorderForm(
-    name='with the "log" of a HAR archive',
+    name="HAR",
+    reason='it begins with the "log" of a HAR archive',
     begins=r'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:',
     read=_har_entries,
     url=_text("url"),
