@@ -13,7 +13,7 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import Call
-from cachecost.conversations.readers.http.har import calls, sniff
+from cachecost.conversations.readers.http.recorders import HAR
 from cachecost.providers.usage import Usage
 
 URL = "https://api.anthropic.com/v1/messages"
@@ -61,7 +61,7 @@ def fail_on_note(note: str) -> None:
 
 
 def read(path: Path, warn: Callable[[str], None] = fail_on_note) -> list[Call]:
-    return list(calls(path, warn))
+    return list(HAR.calls(path, warn))
 
 
 def faults(path: Path) -> list[str]:
@@ -72,7 +72,7 @@ def faults(path: Path) -> list[str]:
 
 def test_calls_come_in_the_order_they_started(tmp_path: Path) -> None:
     path = archive(tmp_path, entry("2026-03-07T11:00:09+01:00"), entry())
-    assert sniff(path.read_bytes())
+    assert HAR.sniff(path.read_bytes())
     first, second = read(path)
     assert (first.start, second.start) == (START, START + 9)
     assert first.first_token_s == 2.1515
@@ -167,10 +167,10 @@ def test_damaged_files(text: str, message: str, tmp_path: Path) -> None:
     ],
 )
 def test_other_formats_are_not_taken_for_archives(text: str) -> None:
-    assert sniff(text.encode()) is None
+    assert HAR.sniff(text.encode()) is None
 
 
 def test_a_head_that_is_cut_off_is_still_known(tmp_path: Path) -> None:
-    assert sniff(
+    assert HAR.sniff(
         b"\xef\xbb\xbf" + json.dumps(json.loads(archive(tmp_path, entry()).read_text()), indent=2).encode()[:60]
     )

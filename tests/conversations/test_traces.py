@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from cachecost.base.errors import InputError
-from cachecost.conversations.readers.apis.formats import answer_of, body_from
 from cachecost.conversations.readers.traces import (
     TraceFormat,
     moment_of,
     object_within,
+    seconds_between,
     text_at,
     value_at,
     values_at,
 )
-from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.usage import Usage
 
 FORMAT = TraceFormat(
@@ -29,14 +28,12 @@ FORMAT = TraceFormat(
     provider=("call/provider",),
     session=("meta/conversation", "trace"),
     parent=("parent",),
-    error=("error",),
+    keys=(("trace", "kind", "began"),),
+    request=("call/request",),
+    response=("call/response",),
+    counts=("call/usage",),
     start=lambda row: moment_of(row, "began", "started", required=True),
-    first_token=lambda row: moment_of(row, "first"),
-    entries=lambda row: [row],
-    body=lambda row, model: (body_from(value_at(row, "call/request")), ""),
-    answer=lambda row: answer_of(value_at(row, "call/response")),
-    usage=lambda entry, row, notes: usage_from(found) if (found := object_within(row, "call/usage")) else None,
-    failed=lambda row: bool(row.get("error")),
+    first_token_s=lambda row, start: seconds_between(start, moment_of(row, "first")),
 )
 CALL = {
     "model": "claude-opus-4-6",
@@ -114,3 +111,8 @@ def test_a_path_leads_through_json_in_texts() -> None:
         {"c": 1, "text": "{cut"},
         {},
     )
+
+
+def test_a_file_is_known_by_its_keys() -> None:
+    assert FORMAT.sniff(json.dumps([row()]).encode()) == 'its first object has a "trace" and a "began"'
+    assert FORMAT.sniff(json.dumps({"kind": "LLM", "trace": "t"}).encode()) is None

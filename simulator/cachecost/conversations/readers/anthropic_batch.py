@@ -5,20 +5,13 @@ Read from (Anthropic's pages on batch processing and on the batches endpoints, 2
 - requests: `{"requests": [{"custom_id", "params": {Messages body}}, …]}` as it is posted, an array of such entries,
   or one a line;
 - results: lines of `{"custom_id", "result": {"type": "succeeded", "message": {…}}}`, or "errored" with an "error",
-  "canceled", "expired". They come in any order, without the requests, which are in the same file, or in the same
-  folder, in the file with "requests" in its name in place of "results" (`batch_results.jsonl`,
-  `batch_requests.jsonl`), or NAME.requests.jsonl for NAME.jsonl; also .json, also with .gz.
-
-A request without a result is a call without usage. One that failed costs nothing; one that the API refused may not be
-a Messages request; then it is skipped, with a note.
+  "canceled", "expired". They come in any order, without the requests, which are in the same file, or beside it, in the
+  file with "requests" in its name in place of "results", or NAME.requests.jsonl for NAME.jsonl.
 
 Two hosts put both into one line: Bedrock `{"recordId", "modelInput", "modelOutput" or "error"}` (InvokeModel jobs;
 Amazon's pages on batch inference, 2026-11), Google Cloud `{"custom_id", "request", "response", "status"}` (its page on
 batch predictions with Claude, 2026-11). There the job names the model; in the file only answers do, so a request
 without one gets the first model in the file.
-
-Batches have neither times nor an order in which requests ran: they count in the order of the file, 2 s apart
-(rule 11). In fact many run at once, and Anthropic provides cache hits in batches on a best-effort basis.
 """
 
 from __future__ import annotations
@@ -33,7 +26,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import NOT_RUN, REFUSED, STATUS, iteration_of
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from
@@ -41,10 +34,10 @@ from cachecost.prompts.request import NotAMessage, content_blocks, show_found
 
 HOSTS = {"modelInput": ("bedrock", "modelOutput"), "request": ("google-cloud", "response")}
 """Where a host's line holds the request: (host, where it holds the answer)."""
+RESULTS = ("succeeded", "errored", "canceled", "expired")
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a batch; None if they do not."""
     keys = first_keys(head)
     if "requests" in keys and re.search(rb'"requests"\s*:\s*\[\s*\{\s*"(custom_id|params)"', head):
         return 'it has "requests", each with a "custom_id"'
@@ -87,15 +80,12 @@ Result = dict[str, Any]
 
 def _parse_result(entry: JsonObject) -> Result:
     stated = entry.mapping("result")
-    if stated is not entry.data.get("result"):
-        return {}
     result = entry.within(stated, "result")
-    kind = result.one_of("type", ("succeeded", "errored", "canceled", "expired"))
-    if kind != stated.get("type"):
+    if stated is not entry.data.get("result") or result.one_of("type", RESULTS) != stated.get("type"):
         return {}
-    if kind == "succeeded":
+    if stated["type"] == "succeeded":
         return _parse_answer(result, "message")
-    if kind != "errored":
+    if stated["type"] != "errored":
         return {"status": NOT_RUN}
     error = result.mapping("error")
     inner = error["error"] if isinstance(error.get("error"), Mapping) else error  # some tools keep only the inner one
@@ -113,16 +103,16 @@ def _parse_host_result(entry: JsonObject, answer: str) -> Result:
 
 
 def _parse_answer(place: JsonObject, name: str) -> Result:
-    message = place.mapping(name)
+    message, answer = place.mapping(name), Result()
     if not message:
-        return {}
-    with ErrorsAt(place, f"{name}."):
+        return answer
+    with errors_at(place, f"{name}."):
         usage = usage_from(message.get("usage"), "usage", "anthropic")  # type: ignore[arg-type]
         content = content_blocks(message.get("content"), "content")
         passes = array_at(message["usage"].get("iterations") or [], "usage.iterations")
         iterations = tuple(iteration_of(one, f"usage.iterations.{number}") for number, one in enumerate(passes))
-        return {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
-    return {}
+        answer |= {"usage": usage, "answer": content, "iterations": iterations, "id": str(message.get("id") or "")}
+    return answer
 
 
 class _AnthropicBatch:
@@ -131,8 +121,7 @@ class _AnthropicBatch:
 
     def __init__(self, path: Path, warn: Warn, builder: CallBuilder) -> None:
         self.path = self.request_file = path
-        self.warn = warn
-        self.builder = builder
+        self.warn, self.builder = warn, builder
         self.faults: list[Fault] = []
         self.results: dict[str, tuple[int | None, Result]] = {}
         self.requested: set[str] = set()
@@ -186,10 +175,8 @@ class _AnthropicBatch:
             named = (_model(entry.data) for entry in _entries(self.path, [], quiet))
             self.job_model = next(filter(None, named), "")
             if not self.job_model:
-                names = " or ".join(answer for _, answer in HOSTS.values())
-                self.faults.append(
-                    Fault(str(self.path), f"no model name: the batch job has it, this file only in a {names}")
-                )
+                what = f"this file only in a {' or '.join(answer for _, answer in HOSTS.values())}"
+                self.faults.append(Fault(str(self.path), f"no model name: the batch job has it, {what}"))
         return self.job_model
 
 
@@ -209,8 +196,6 @@ def _unique(entry: JsonObject, earlier: Container[str]) -> str:
 
 
 def _model(data: Mapping[str, Any]) -> str:
-    for place in (name for request, (_, answer) in HOSTS.items() for name in (request, answer)):
-        model = object_or_empty(data.get(place)).get("model")
-        if isinstance(model, str):
-            return model
-    return ""
+    places = (name for request, (_, answer) in HOSTS.items() for name in (request, answer))
+    models = (object_or_empty(data.get(place)).get("model") for place in places)
+    return next((model for model in models if isinstance(model, str)), "")

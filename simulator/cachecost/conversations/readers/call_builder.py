@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
@@ -83,20 +84,13 @@ class CallBuilder:
         )
 
 
-class ErrorsAt:
+@contextmanager
+def errors_at(entry: JsonObject, place: str = "") -> Iterator[None]:
     """As a context: a NotAMessage that is raised within becomes an error at `place` in `entry`."""
-
-    def __init__(self, entry: JsonObject, place: str = "") -> None:
-        self._entry, self._place = entry, place
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        entry, is_ours = self._entry, isinstance(error, NotAMessage)
-        if is_ours:
-            entry.faults.append(Fault(entry.file, f"{entry.place}{self._place}{error}", entry.line))
-        return is_ours
+    try:
+        yield
+    except NotAMessage as error:
+        entry.faults.append(Fault(entry.file, f"{entry.place}{place}{error}", entry.line))
 
 
 def sort_by_start(calls: Iterable[Call], traces: Collection[str]) -> list[Call]:
@@ -167,8 +161,8 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
     except UnicodeDecodeError as error:
         faults.append(Fault(file, "damaged JSON: not UTF-8", data.count(b"\n", 0, error.start) + 1))
         return
-    line, last, at = 1, 0, _skip_white(text, 0)
-    while at < len(text):
+    line, last, at = 1, 0, 0
+    while (at := WHITE.match(text, at).end()) < len(text):  # type: ignore[union-attr]
         line, last = line + text.count("\n", last, at), at
         try:
             value, end = json_prefix(text, at)
@@ -185,8 +179,4 @@ def _values(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
                 yield JsonObject(one, faults, file, line, place and f"{place}.")
             else:
                 faults.append(Fault(file, f"{place and f'{place}: '}expected an object; got {show_found(one)}", line))
-        at = _skip_white(text, end)
-
-
-def _skip_white(text: str, at: int) -> int:
-    return WHITE.match(text, at).end()  # type: ignore[union-attr]
+        at = end

@@ -6,8 +6,7 @@ import codecs
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import force_setattr
 
@@ -26,17 +25,24 @@ HEAD_BYTES = 1 << 20
 """A request log is known by a key that may come after a long answer."""
 
 
-class Readers(Mapping[str, ModuleType]):
-    """Readers by name: modules with `sniff`, and `calls` or `read`. Each is imported when it is asked for: most files
-    are in one format, and start-up counts."""
+class Readers(Mapping[str, Any]):
+    """Readers by name: modules, or "module:object". Each is imported when it is asked for: most files are in one
+    format, and start-up counts.
+
+    `sniff(head)` is why a file that begins with `head` is in the format; None if it is not. `calls(path, warn,
+    keep_content)` yields its calls until the first error, and then raises InputError with every error; what it skips
+    and what calls lack goes to `warn`. A format that holds a conversation has `read(path, warn)` instead.
+    """
 
     def __init__(self, table: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
         self.table = table
         signs = (sign for _, own in table.values() for sign in own)
         self._quoted_signs = frozenset(sign[1:-1].encode() for sign in signs if sign[0] == '"')
 
-    def __getitem__(self, name: str) -> ModuleType:
-        return import_module(f"cachecost.conversations.{self.table[name][0]}")
+    def __getitem__(self, name: str) -> Any:
+        module, _, inside = self.table[name][0].partition(":")
+        found = import_module(f"cachecost.conversations.{module}")
+        return getattr(found, inside) if inside else found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.table)
@@ -87,7 +93,7 @@ CALLS = Readers(
             ('"resourceSpans"', '"resourceLogs"', '"trace_id"', "claude_code.", "instrumentationScope"),
         ),
         "gemini-log": ("readers.http.gemini_log", ('"contents"',)),
-        "har": ("readers.http.har", ('"log"',)),
+        "har": ("readers.http.recorders:HAR", ('"log"',)),
         "vcr": ("readers.http.vcr", ("interactions", "^requests:", "^[", "^-")),
         "http-json": ("readers.http.recorders", ('"response"', '"httpResponse"', '"Entries"')),
         "mitmproxy": ("readers.http.mitmproxy", tuple(f"^{digit}" for digit in range(10))),

@@ -12,17 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cachecost.conversations.readers.apis import openai
 from cachecost.conversations.readers.apis.formats import Body
-from cachecost.conversations.readers.apis.openai import (
-    LIMITS,
-    SHORT,
-    choice,
-    from_chat,
-    from_chat_message,
-    parameters,
-    part,
-    tools,
-)
 from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.conversations.readers.otel.messages import blocks_of as from_parts
@@ -51,7 +42,7 @@ def block_from(block: Any, path: str, calls: Mapping[str, Mapping[str, Any]]) ->
     if kind in NARROWED:
         return {name: value for name, value in block.items() if name in NARROWED[kind]}
     if kind == "image_url":
-        return part(block, path, SHORT)
+        return openai.part(block, path, openai.SHORT)
     if kind in MEDIA and "source" not in block:
         return _medium(block)
     if kind == "tool_call" or (kind == "tool_use" and id_ in calls):
@@ -106,20 +97,14 @@ def body_from_request(request: Mapping[str, Any]) -> Body:
     messages = [plain(message, f"messages.{number}") for number, message in enumerate(raw)]
     body = _parameters(request)
     if any(map(_is_openai, messages)):
-        return {**body, **from_chat({"model": body.get("model"), "messages": messages})}
-    system: list[Body] = []
-    sent: list[Body] = []
+        return {**body, **openai.from_chat({"model": body.get("model"), "messages": messages})}
+    turns = openai.Turns()
     for number, message in enumerate(messages):
         blocks, role = _blocks(message, f"messages.{number}"), message["role"]
-        role = "user" if role == "tool" else role
-        if role == "system" and not sent:
-            system += blocks
-        elif role == "user" and sent and sent[-1]["role"] == "user":
-            sent[-1]["content"] += blocks
-        elif blocks or role != "assistant":
-            sent.append({"role": role, "content": blocks})
-    head = content_blocks(body.pop("system", []), "system")
-    return {**body, "messages": sent, **({"system": [*head, *system]} if head or system else {})}
+        if blocks or role != "assistant":
+            turns.add("user" if role == "tool" else role, blocks, joins=role in ("tool", "user"))
+    turns.system[:0] = map(dict, content_blocks(body.pop("system", []), "system"))
+    return {**body, **turns.body()}
 
 
 def plain(message: Any, path: str) -> dict[str, Any]:
@@ -138,7 +123,7 @@ def plain(message: Any, path: str) -> dict[str, Any]:
 
 def answer_blocks(message: Mapping[str, Any]) -> list[Body]:
     """The blocks of an answer, as `plain` gives it. Raises NotAMessage."""
-    return from_chat_message(message) if _is_openai(message) else _blocks(message, "response")
+    return openai.from_chat_message(message) if _is_openai(message) else _blocks(message, "response")
 
 
 def _is_openai(message: Mapping[str, Any]) -> bool:
@@ -184,11 +169,11 @@ def _parameters(request: Mapping[str, Any]) -> Body:
     own = {
         name: value
         for name, value in stated.items()
-        if (isinstance(value, int) if name in LIMITS else name not in OBJECTS or isinstance(value, Mapping))
+        if (isinstance(value, int) if name in openai.LIMITS else name not in OBJECTS or isinstance(value, Mapping))
     }
     effort = stated.get("effort") or stated.get("reasoning_effort")
-    body = parameters(own, LIMITS, effort, stated.get("response_format"))
+    body = openai.parameters(own, openai.LIMITS, effort, stated.get("response_format"))
     body |= {name: stated[name] for name in ("model", "system") if stated.get(name)}
-    body |= {"tools": tools(stated["tools"], "tools", SHORT)} if stated.get("tools") else {}
-    chosen = choice(stated.get("tool_choice"), stated.get("parallel_tool_calls"))
+    body |= {"tools": openai.tools(stated["tools"], "tools", openai.SHORT)} if stated.get("tools") else {}
+    chosen = openai.choice(stated.get("tool_choice"), stated.get("parallel_tool_calls"))
     return {**body, **({"tool_choice": chosen} if chosen else {})}

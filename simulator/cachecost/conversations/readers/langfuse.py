@@ -2,17 +2,12 @@
 
 Source: Langfuse's documentation (blob storage export fields, observations API v2), its server's export streams and
 its SDK 5.0, read 2026-11. JSON Lines, an array, `{"data": […]}`, or traces with their `observations`; names in
-camelCase or snake_case, contents as JSON or as JSON in a text. An observation of type GENERATION is a call. Pages
-list the newest first, so calls are sorted by their start. Conversation is the session, else the trace.
+camelCase or snake_case, contents as JSON or as JSON in a text. An observation of type GENERATION is a call.
 
 Langfuse fixes no form of inputs and outputs. Known here: messages as OpenAI's, Anthropic's or LangChain's; an object
 with them and the tools; a Responses request; a text. LangChain's handler puts the definitions of tools at the end of
-the messages, as messages of role tool whose content is a tool.
-
-Not in an export: system prompts, tools, thinking and breakpoints that the instrumentation did not log (LangChain's
-handler converts tools to OpenAI's format and loses their breakpoints; OpenAI's wrapper logs no tool choice), the HTTP
-status of most failures, and the TTL of writes where only their sum was sent. Where no usage was sent, Langfuse counts
-tokens itself; the export does not say where.
+the messages, as messages of role tool whose content is a tool, converts tools to OpenAI's format and loses their
+breakpoints; OpenAI's wrapper logs no tool choice. Where no usage was sent, Langfuse counts tokens itself.
 """
 
 from __future__ import annotations
@@ -23,22 +18,13 @@ from typing import Any
 
 from cachecost.base.limits import whole_number
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers import traces
 from cachecost.conversations.readers.apis.formats import Body, answer_of
 from cachecost.conversations.readers.apis.openai import from_responses, from_responses_output
 from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.langchain import answer_blocks, block_from, body_from_request, plain
-from cachecost.conversations.readers.traces import (
-    NOT_MESSAGES,
-    TraceFormat,
-    View,
-    moment_of,
-    object_within,
-    text_at,
-    text_message,
-    value_at,
-)
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import show_found
 from cachecost.providers.usage import Usage
@@ -57,7 +43,6 @@ COUNTS = ("input", "output", "total", "cache_read_input_tokens", "cache_creation
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` holds observations; None if it does not."""
     keys = first_keys(head)
     if _is_observation(keys):
         return f'its first object has a "{min(keys & TRACE_IDS)}" and a "{min(keys & OWN_KEYS)}"'
@@ -81,7 +66,7 @@ def _observations(row: JsonObject) -> Iterator[JsonObject]:
     inside = row.data.get("observations")
     if isinstance(inside, list):
         trace = row.data.get("trace")
-        session = text_at(trace if isinstance(trace, dict) else row.data, ("sessionId", "session_id"))
+        session = traces.text_at(trace if isinstance(trace, dict) else row.data, ("sessionId", "session_id"))
         if any(isinstance(one, str) for one in inside):
             row.fault("observations", "expected observations; got only their ids (as in a list of traces)")
             return
@@ -94,29 +79,31 @@ def _observations(row: JsonObject) -> Iterator[JsonObject]:
         yield row
 
 
-def _body(row: View, model: str) -> tuple[Body, str]:
-    parameters = object_or_empty(value_at(row, "modelParameters", "model_parameters"))
+def _body(row: traces.View, model: str, notes: ReaderNotes) -> Body:
+    parameters = object_or_empty(traces.value_at(row, "modelParameters", "model_parameters"))
     parameters = {name: parse_json_text(one) for name, one in parameters.items()}  # objects are written as texts
-    value = value_at(row, "input")
+    value = traces.value_at(row, "input")
     if value is None or value in ([], {}):
-        return {"messages": []}, "without input: only usage is known"
+        notes.add("call", "without input: only usage is known")
+        return {"messages": []}
     if isinstance(value, list):
         value = {"messages": value}
     if not isinstance(value, Mapping):
-        return body_from_request({**parameters, "model": model, "messages": text_message(value)}), ""
+        return body_from_request({**parameters, "model": model, "messages": traces.text_message(value)})
     request = {**parameters, **value, "model": model}
     messages = _messages(value)
     is_request = messages is None and ("input" in value or "instructions" in value)
     objects = [one for one in messages or () if isinstance(one, Mapping) and "role" not in one]
     if is_request or any(one.get("type") in ITEMS and one["type"] != "message" for one in objects):
         items = value.get("input") if messages is None else messages
-        return from_responses({**request, "input": [] if items is None else items}), ""
+        return from_responses({**request, "input": [] if items is None else items})
     if messages is None or not all(map(_is_message, messages)):
-        return {"messages": text_message(value if messages is None else messages)}, NOT_MESSAGES
+        notes.add("call", traces.NOT_MESSAGES)
+        return {"messages": traces.text_message(value if messages is None else messages)}
     tools = [one["content"] for one in messages if _is_definition(one)]
     spoken = [one for one in messages if not _is_definition(one)]
     more = {"tools": [*(request.get("tools") or []), *tools]} if tools else {}
-    return body_from_request({**request, "messages": spoken, **more}), ""
+    return body_from_request({**request, "messages": spoken, **more})
 
 
 def _messages(value: Mapping[str, Any]) -> list[Any] | None:
@@ -125,7 +112,7 @@ def _messages(value: Mapping[str, Any]) -> list[Any] | None:
     if _is_message(value):
         return [value]
     if isinstance(value.get("prompt"), str):
-        return text_message(value["prompt"])
+        return traces.text_message(value["prompt"])
     if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
         return messages[0]
     return messages if isinstance(messages, list) else None
@@ -141,8 +128,8 @@ def _is_definition(one: Mapping[str, Any]) -> bool:
     return one.get("role") == "tool" and "tool_call_id" not in one and isinstance(one.get("content"), Mapping)
 
 
-def _answer(row: View) -> list[Body] | str:
-    value, text = value_at(row, "output"), row.get("output")
+def _answer(row: traces.View) -> list[Body] | str:
+    value, text = traces.value_at(row, "output"), row.get("output")
     last = value[-1] if isinstance(value, list) and value else None
     one = last if _is_message(last) else value
     if isinstance(last, Mapping) and last.get("type") in ITEMS:
@@ -156,17 +143,17 @@ def _answer(row: View) -> list[Body] | str:
         return answer_of(one)
     elif _is_message(one) or "content" in one or "tool_calls" in one:
         return answer_blocks(plain({"role": "assistant", **one}, "output"))
-    return text if isinstance(text, str) else str(text_message(value)[0]["content"])
+    return text if isinstance(text, str) else str(traces.text_message(value)[0]["content"])
 
 
-def _usage(entry: JsonObject, row: View, notes: ReaderNotes) -> Usage | None:
+def _usage(entry: JsonObject, row: traces.View, notes: ReaderNotes) -> Usage | None:
     """The usage, or None. Raises NotAMessage.
 
     What came as attributes of OpenTelemetry is read as such, where the metadata keeps it: older servers copied its
     input, which includes the cached tokens, into the buckets, where it should not. LiteLLM subtracts the tokens read
     from the input, but not the tokens written (issue 26919), which shows in its total: that counts each token once.
     """
-    attributes = object_within(row, "metadata/attributes")
+    attributes = traces.object_within(row, "metadata/attributes")
     sent = {name: _number(value) for name, value in attributes.items() if name.startswith("gen_ai.usage.")}
     counts = {name: value for name, value in sent.items() if isinstance(value, int)}
     if any("cache" in name and value for name, value in counts.items()):
@@ -194,7 +181,7 @@ def _number(count: Any) -> Any:
     return count if number is None else number
 
 
-calls = TraceFormat(
+calls = traces.TraceFormat(
     expected="observations of Langfuse",
     kind="type",
     kinds=("generation",),
@@ -207,8 +194,10 @@ calls = TraceFormat(
     session=("sessionId", "session_id", TRACE_SESSION, "traceId", "trace_id"),
     parent=("parentObservationId", "parent_observation_id"),
     error=("statusMessage", "status_message"),
-    start=lambda row: moment_of(row, "startTime", "start_time", required=True),
-    first_token=lambda row: moment_of(row, "completionStartTime", "completion_start_time"),
+    start=lambda row: traces.moment_of(row, "startTime", "start_time", required=True),
+    first_token_s=lambda row, start: traces.seconds_between(
+        start, traces.moment_of(row, "completionStartTime", "completion_start_time")
+    ),
     entries=_observations,
     body=_body,
     answer=_answer,

@@ -3,13 +3,8 @@
 Source: LangSmith's documentation (run data format, bulk export, threads) and the sources of langsmith 0.15,
 langchain-core 1.8 and langchain-anthropic 1.7, read 2026-11. JSON Lines, an array, `{"runs": […]}`, or runs with
 `child_runs`. A run of type "llm" is a call; its request is `inputs` (LangChain's messages, or the body that an SDK's
-wrapper saw) with `extra.invocation_params`. API pages list the newest run first, so calls are sorted by their start.
-`session_id` of a run is its project: a conversation is what the metadata calls session, thread or conversation, else
-the trace.
-
-Not in a run: beta headers, a `context_management` set on the model, redacted content, the HTTP status of most
-failures, and the TTL of writes where the usage was not kept whole. Events (`astream_events`) have no times, tools or
-parameters.
+wrapper saw) with `extra.invocation_params`. `session_id` of a run is its project: a conversation is what the metadata
+calls session, thread or conversation. Events (`astream_events`) have no times, tools or parameters.
 """
 
 from __future__ import annotations
@@ -21,19 +16,12 @@ from typing import Any
 from cachecost.base.structs import replace
 from cachecost.base.times import iso
 from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers import traces
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.call_builder import first_keys, parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.langchain import answer_blocks, body_from_request, plain
-from cachecost.conversations.readers.traces import (
-    NOT_MESSAGES,
-    TraceFormat,
-    View,
-    moment_of,
-    object_within,
-    text_message,
-)
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage, show_found
 from cachecost.providers.usage import Usage
@@ -49,7 +37,6 @@ LANGCHAIN_USAGE = ("message/usage_metadata", "outputs/usage_metadata", "extra/me
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` holds runs; None if it does not."""
     keys = first_keys(re.sub(rb'^\s*\{\s*"runs"\s*:\s*\[', b"", head.removeprefix(b"\xef\xbb\xbf")))
     others = {"inputs", "outputs", "extra", "trace_id", "dotted_order", "session_id", "start_time", "parent_run_id"}
     if "run_type" in keys and keys & others:
@@ -84,7 +71,7 @@ def _runs(row: JsonObject) -> Iterator[JsonObject]:
             yield from _runs(child)
 
 
-def _view(run: JsonObject) -> View:
+def _view(run: JsonObject) -> traces.View:
     """The run with its parts as objects, and in `generation` and `message` its answer. Raises NotAMessage if that is
     no message."""
     parts: dict[str, Any] = {}
@@ -106,7 +93,7 @@ def _view(run: JsonObject) -> View:
     return {**run.data, **parts, "generation": generation, "message": answer}
 
 
-def _body(run: View, model: str) -> tuple[Body, str]:
+def _body(run: traces.View, model: str, notes: ReaderNotes) -> Body:
     inputs = run["inputs"]
     request = {**object_or_empty(run["extra"].get("invocation_params")), **inputs, "model": model}
     messages, prompts = inputs.get("messages"), inputs.get("prompts") or inputs.get("prompt")
@@ -115,22 +102,17 @@ def _body(run: View, model: str) -> tuple[Body, str]:
             if len(messages) > 1:
                 raise NotAMessage("inputs.messages", "one conversation per run", f"{len(messages)} conversations")
             messages = messages[0]
-        return body_from_request({**request, "messages": messages}), ""
+        return body_from_request({**request, "messages": messages})
     if "input" in inputs:
-        return body_from(request), ""
+        return body_from(request)
     if prompts:
         alone = prompts[0] if isinstance(prompts, list) and len(prompts) == 1 else prompts
-        return body_from_request({**request, "messages": text_message(alone)}), ""
+        return body_from_request({**request, "messages": traces.text_message(alone)})
     if inputs:
-        return {"messages": text_message(inputs)}, NOT_MESSAGES
-    return {"messages": []}, "without messages: only usage is known"
-
-
-def _answer(run: View) -> list[Body] | str:
-    text = run["generation"].get("text")
-    if run["message"]:
-        return answer_blocks(run["message"])
-    return text if isinstance(text, str) and text else answer_of(run["outputs"])
+        notes.add("call", traces.NOT_MESSAGES)
+        return {"messages": traces.text_message(inputs)}
+    notes.add("call", "without messages: only usage is known")
+    return {"messages": []}
 
 
 def _start(run: JsonObject, name: str = "start_time") -> str | None:
@@ -138,19 +120,20 @@ def _start(run: JsonObject, name: str = "start_time") -> str | None:
     value = run.data.get(name)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e14:
         return iso(value / 1000)
-    return moment_of(run, name)
+    return traces.moment_of(run, name)
 
 
-def _first_token(run: JsonObject) -> str | None:
+def _first_token_s(run: JsonObject, start: str | None) -> float:
     events = run.objects("events") if run.has("events") else []
     token = next((event for event in events if event.data.get("name") == "new_token"), None)
-    return _start(run, "first_token_time") or (_start(token, "time") if token else None)
+    first = _start(run, "first_token_time") or (_start(token, "time") if token else None)
+    return traces.seconds_between(start, first)
 
 
-def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
+def _usage(entry: JsonObject, run: traces.View, notes: ReaderNotes) -> Usage | None:
     """The bill: the usage in the answer, else LangSmith's own columns. A failed call has none, even if LangSmith
     counted its prompt. Raises NotAMessage."""
-    own, counted = object_within(run, *PROVIDER_USAGE), object_within(run, *LANGCHAIN_USAGE)
+    own, counted = traces.object_within(run, *PROVIDER_USAGE), traces.object_within(run, *LANGCHAIN_USAGE)
     if "input_tokens" in own and any(str(name).startswith("cache_") for name in own):
         usage = usage_from(own, "usage", "anthropic")
         streamed = counted.get("output_tokens")
@@ -170,7 +153,7 @@ def _usage(entry: JsonObject, run: View, notes: ReaderNotes) -> Usage | None:
     return usage_from(columns, "prompt_tokens", "langchain")
 
 
-def _with_cached_input(counted: Mapping[str, Any], run: View) -> dict[str, Any]:
+def _with_cached_input(counted: Mapping[str, Any], run: traces.View) -> dict[str, Any]:
     """LangChain's usage with the cached tokens in its input, where it was written without them: by old wrappers."""
     stated = object_or_empty(counted.get("input_token_details"))
     misspelt = {"ephemeral_1hr_input_tokens": H1, "ephemeral_5min_input_tokens": M5}  # langsmith-js until March 2026
@@ -195,7 +178,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-calls = TraceFormat(
+calls = traces.TraceFormat(
     expected="runs of LangSmith",
     kind="run_type",
     kinds=("llm", "chat_model"),
@@ -208,9 +191,8 @@ calls = TraceFormat(
     provider=("extra/metadata/ls_provider",),
     session=(*(f"extra/metadata/{name}" for name in ("session_id", "thread_id", "conversation_id")), "trace_id"),
     parent=("parent_run_id",),
-    error=("error",),
     start=_start,
-    first_token=_first_token,
+    first_token_s=_first_token_s,
     entries=_runs,
     view=_view,
     skipped=lambda run: (
@@ -219,7 +201,11 @@ calls = TraceFormat(
         else None
     ),
     body=_body,
-    answer=_answer,
+    answer=lambda run: (
+        answer_blocks(run["message"])
+        if run["message"]
+        else traces.text_at(run, ("generation/text",)) or answer_of(run["outputs"])
+    ),
     usage=_usage,
     failed=lambda run: bool(run.get("error") or run.get("status") == "error"),
 ).calls

@@ -1,11 +1,8 @@
 """Reads what LiteLLM logs of calls: its StandardLoggingPayload, and the proxy's spend logs from its database.
 
 Source: LiteLLM's documentation (proxy/logging_spec, October 2026) and source of 2026 (litellm_logging.py,
-spend_tracking_utils.py). One object a line or a file, or an array, with times, usage, the answer, and breakpoints as
-far as there are messages. LiteLLM logs when an answer ends, so calls are sorted by when they began. Not there: prompts
-that are redacted or not stored, texts that the database cut short (by default beyond 2048 characters), the system
-prompt of a payload of the Messages or Responses API (1.106 leaves it out), and whether writes were 5m or 1h where the
-provider's usage was not kept whole.
+spend_tracking_utils.py). LiteLLM logs when an answer ends, so calls are sorted by when they began. The database cuts
+texts beyond 2048 characters, and 1.106 leaves the system prompt of a Messages or Responses payload out.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, sort_by_start
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, sort_by_start
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.traces import object_within, value_at, values_at
@@ -36,7 +33,6 @@ REDACTED = "redacted-by-litellm"
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a LiteLLM log; None if it is not."""
     keys = first_keys(head)
     if "call_type" not in keys:
         return None
@@ -46,7 +42,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their start. Raises InputError with every error; what the log lacks goes to `warn`."""
     faults: list[Fault] = []
     found, traces = list[Call](), set[str]()
     builder, notes = CallBuilder(keep_content), ReaderNotes()
@@ -62,7 +57,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         elif str(row.data.get("cache_hit")).lower() == "true":
             notes.skip("entry", "from LiteLLM's own cache, not billed by a provider")
         else:
-            with ErrorsAt(row):
+            with errors_at(row):
                 found.append(_build_call(row, call_type, builder, notes, traces))
     if faults:
         raise InputError(faults)

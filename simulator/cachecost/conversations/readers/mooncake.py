@@ -5,16 +5,13 @@ JSON Lines in order of arrival, `{"timestamp": 27482, "input_length": 6955, "out
 remainder. An id stands for its block and all before it. (kvcache-ai/Mooncake, FAST25-release: README and traces of
 February 2025; read 2026-11.) Some tools omit the id of a last block that is not full: that block is then never shared.
 
-Each id becomes a message of one block with a given token count, so requests with the same ids share their thread; the
-answer is one block of `output_length` tokens. Nothing was billed. The trace names no model, so all calls are of
-"mooncake-trace", a model of the hosts vllm and sglang alone. It has no breakpoints, tools, system prompt, roles,
-sessions or day: `start` counts seconds from its beginning. The block size is not in the file, so other sizes are
-refused, and so are rows with further fields: the tools that write them give the same fields another meaning.
+Each id becomes a message of one block with a given token count, so requests with the same ids share their thread. The
+block size is not in the file, so other sizes are refused, and so are rows with further fields: the tools that write
+them give the same fields another meaning. All calls are of "mooncake-trace", a model of the hosts vllm and sglang.
 
 Limits: a prompt that continues has another id in place of a last block that was not full, so a breakpoint on that
-block is never found again, only one before it; and each 512 tokens are a position of the lookback. Shared prefixes are
-counted in whole ids: an engine with smaller blocks may read up to 511 tokens more. Answers get ids of their own, so no
-later call reads what the engine itself wrote.
+block is never found again, only one before it; and each 512 tokens are a position of the lookback. An engine with
+smaller blocks may read up to 511 tokens more. Answers get ids of their own, so no later call reads them.
 """
 
 from __future__ import annotations
@@ -37,75 +34,54 @@ BLOCK_TOKENS = 512
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a Mooncake trace; None if they do not."""
     is_trace = set(top_keys(head)) == {"timestamp", "input_length", "output_length", "hash_ids"}
     return "its first line has only hash_ids, lengths and a timestamp" if is_trace else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in order, until the first error; then the rest is only checked. Raises InputError with every error."""
     faults: list[Fault] = []
-    trace = _MooncakeTrace()
-    line = None
+    root, messages, arrived, line = Thread(), dict[tuple[int, int], Message](), 0.0, None
     for line in json_lines(path, faults, warn):
-        call = trace.call(line)
+        thread = _prompt_of(line, root, messages)
+        expected = "milliseconds since the trace began"
+        at: float = line.get(
+            "timestamp", expected, lambda it: type(it) in (int, float) and 0 <= it < LATEST * 1000, arrived
+        )
+        if at < arrived:
+            line.fault("timestamp", f"expected {arrived:.15g} or later (lines are in order of arrival); got {at:.15g}")
+        arrived = max(arrived, at)
+        answer = given_block(
+            "text", "assistant", f"answer {line.line}", line.whole("output_length", required=True) or 0
+        )
+        line.refuse_unknown_keys()
         if not faults:
-            yield call
+            yield Call(Request(MODEL, thread), at / 1000, response=(answer,), line=line.line or 0)
     if line is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a Mooncake trace, one request per line"))
     if faults:
         raise InputError(faults)
 
 
-class _MooncakeTrace:
-    """What the lines so far have in common with the next: the tree of prompts, and a message for each id."""
-
-    def __init__(self) -> None:
-        self._root = Thread()
-        self._messages: dict[tuple[int, int], Message] = {}
-        self._arrived = 0.0
-
-    def call(self, line: JsonObject) -> Call:
-        """The call of a line. What others had before of its prompt costs a look-up an id."""
-        before, thread = len(line.faults), self._root
-        tokens: int = line.get(
-            "input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1
-        )
-        ids = line.wholes("hash_ids")
-        whole, rest = divmod(tokens, BLOCK_TOKENS)
-        if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
-            wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
-            line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
-        if len(line.faults) == before:
-            for id_ in ids[:whole]:
-                thread = thread.then(self._message(id_, BLOCK_TOKENS))
-            if rest and len(ids) > whole:
-                thread = thread.then(self._message(ids[-1], rest))
-            elif rest:
-                thread = thread.then(_message_of_size(f"line {line.line}", rest))
-        at: float = line.get(
-            "timestamp",
-            "milliseconds since the trace began",
-            lambda value: type(value) in (int, float) and 0 <= value < LATEST * 1000,
-            self._arrived,
-        )
-        if at < self._arrived:
-            line.fault(
-                "timestamp", f"expected {self._arrived:.15g} or later (lines are in order of arrival); got {at:.15g}"
-            )
-        self._arrived = max(self._arrived, at)
-        output = line.whole("output_length", required=True) or 0
-        answer = given_block("text", "assistant", f"answer {line.line}", output)
-        line.refuse_unknown_keys()
-        return Call(Request(MODEL, thread), at / 1000, response=(answer,), line=line.line or 0)
-
-    def _message(self, id_: int, tokens: int) -> Message:
-        """The message of an id. One that ends two prompts at different lengths is not the same block in both."""
-        message = self._messages.get((id_, tokens))
+def _prompt_of(line: JsonObject, thread: Thread, messages: dict[tuple[int, int], Message]) -> Thread:
+    """The prompt of a line. What others had before of it costs a look-up an id: `messages` are those of ids before, by
+    their lengths, too: one that ends two prompts at different lengths is not the same block in both."""
+    before = len(line.faults)
+    tokens: int = line.get("input_length", "a whole number from 1", lambda value: type(value) is int and value > 0, 1)
+    ids = line.wholes("hash_ids")
+    whole, rest = divmod(tokens, BLOCK_TOKENS)
+    if len(line.faults) == before and len(ids) not in (whole, whole + bool(rest)):
+        wanted = f"{whole + bool(rest)} ids, one per {BLOCK_TOKENS} of {tokens} tokens"
+        line.fault("hash_ids", f"expected {wanted}; got {len(ids)}")
+    if len(line.faults) > before:
+        return thread
+    for number, id_ in enumerate(ids):
+        size = BLOCK_TOKENS if number < whole else rest
+        message = messages.get((id_, size))
         if message is None:
-            name = str(id_) if tokens == BLOCK_TOKENS else f"{id_}:{tokens}"
-            message = self._messages[id_, tokens] = _message_of_size(name, tokens)
-        return message
+            name = str(id_) if size == BLOCK_TOKENS else f"{id_}:{size}"
+            message = messages[id_, size] = _message_of_size(name, size)
+        thread = thread.then(message)
+    return thread.then(_message_of_size(f"line {line.line}", rest)) if rest and len(ids) == whole else thread
 
 
 def _message_of_size(name: str, tokens: int) -> Message:

@@ -1,29 +1,22 @@
 """Reads logs of OpenAI's Chat Completions and Responses APIs.
 
-Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log is, as JSON Lines,
-as one object or as an array:
+Source: OpenAI's API reference (chat completions, responses, batches; November 2026). Such a log has rows of
 
-- `{"request": body, "response": answer}`, which clients write themselves; "timestamp", "first_token_s", "status",
-  "host", "url", "session" and "workspace" are optional, as in our own request log; without an answer, the endpoint in
-  "url" or the form of a tool shows the API;
-- stored completions and responses as the API returns them (`object` is "chat.completion", "response", or a "list" of
-  them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
-  an entry without them is skipped, with a note;
+- `{"request": body, "response": answer}`, which clients write themselves, with fields as in our own request log;
+  without an answer, the endpoint in "url" or the form of a tool shows the API;
+- stored completions and responses as the API returns them, with their "messages" or "input" put in, which the API has
+  at another address (…/messages, …/input_items);
 - the two files of a batch: requests and results, joined by `custom_id`;
 - events of a session of the Realtime API: each `response.done` is a call with its usage.
 
-A log may also hold calls of the Messages API, as one of several providers does: they are read as they were sent.
-
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
-own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds. The log
-does not show where OpenAI put its implicit breakpoints, which machine answered, or what its own tools brought in.
+own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -36,7 +29,7 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import CODES, NOT_RUN, REFUSED, chat_answer
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses, from_responses_output
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, first_keys, objects, request_keys
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import Route, route_of
@@ -48,12 +41,13 @@ Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
 ANSWER = re.compile(rb'"object"\s*:\s*"(chat\.completion|response)"')
 ENDPOINT = re.compile(rb'"url"\s*:\s*"[^"]*/(chat/completions|responses)"')
+OpenAIExchange = tuple[JsonObject, JsonObject, dict[str, Any]]
+"""A request, its answer, and what the log has beside them: "url", and fields of `CallBuilder.build`."""
 FIRST_EVENT = re.compile(rb'"type"\s*:\s*"(session\.(created|update|updated)|conversation\.(created|item\.[a-z]+))"')
 SESSIONS = ("session_id", "conversation_id", "thread_id")
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a log of OpenAI's API; None if it is not."""
     text, keys = head, first_keys(head)
     if "custom_id" in keys:
         if {"url", "body"} <= keys and ENDPOINT.search(text):
@@ -87,7 +81,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
     faults: list[Fault] = []
     parser = _ExchangeParser(CallBuilder(keep_content))
     for exchange in _exchanges(path, warn, faults, parser.notes):
-        call = parser.call(exchange)
+        call = parser.call(*exchange)
         if call is not None and not faults:
             yield call
     if faults:
@@ -105,17 +99,13 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
             if body is not row.data["request"]:
                 continue
             usage = {"usage": row.mapping("usage")} if row.has("usage") and "usage" not in answer else {}
-            yield OpenAIExchange(
-                body=row.within(body, "request"),
-                answer=row.within({**answer, **usage}, "response"),
-                time=row.moment("timestamp"),
-                first_token_s=row.number("first_token_s") or 0.0,
-                status=row.whole("status"),
-                host=row.text("host", ""),
-                url=row.text("url", ""),
-                session=row.text("session", ""),
-                workspace=row.text("workspace", ""),
-            )
+            fields = {
+                "timestamp": row.moment("timestamp"),
+                "first_token_s": row.number("first_token_s") or 0.0,
+                "status": row.whole("status"),
+                **{name: row.text(name, "") for name in ("host", "url", "session", "workspace")},
+            }
+            yield row.within(body, "request"), row.within({**answer, **usage}, "response"), fields
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
@@ -129,24 +119,8 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
                 elif ("messages" if kind == CHAT else "input") not in entry.data:
                     notes.skip("stored answer", "its messages or input are not in the file")
                 else:  # an answer as the API returns it, with its request put in
-                    yield OpenAIExchange(body=entry, answer=entry)
+                    yield entry, entry, {}
     yield from batch.exchanges(faults)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenAIExchange:
-    """A request and its answer. `time` is ISO 8601, by the log's own clock; None: the answer's `created` counts."""
-
-    body: JsonObject
-    answer: JsonObject
-    time: str | None = None
-    first_token_s: float = 0.0
-    status: int | None = None
-    host: str = ""
-    url: str = ""
-    session: str = ""
-    workspace: str = ""
-    is_batch: bool = False
 
 
 class _ExchangeParser:
@@ -155,48 +129,47 @@ class _ExchangeParser:
         self._earlier: dict[str, list[Any]] = {}
         self.notes = ReaderNotes()
 
-    def call(self, one: OpenAIExchange) -> Call | None:
-        """The call; None if it is not a model call, or if there are errors in it."""
-        sent, answer = one.body.data, one.answer.data
+    def call(self, asked: JsonObject, answered: JsonObject, fields: Mapping[str, Any]) -> Call | None:
+        sent, answer = asked.data, answered.data
         kind = kind_of(sent, answer)
         if not kind:
             self.notes.skip("entry", "not a model call")
             return None
         billed, blocks = None, list[dict[str, Any]]()
         if answer.get("usage") is not None:
-            with ErrorsAt(one.answer):
+            with errors_at(answered):
                 billed = with_searches(usage_from(answer["usage"], "usage", "openai"), answer)
-        with ErrorsAt(one.answer, "choices.0." if kind == CHAT else ""):
+        with errors_at(answered, "choices.0." if kind == CHAT else ""):
             if kind == MESSAGE:
                 blocks = array_at(answer.get("content") or [], "content")
             elif kind == CHAT:
                 blocks = chat_answer(answer["choices"] if isinstance(answer.get("choices"), list) else [])
             elif answer.get("output") is not None:
                 blocks = from_responses_output(answer["output"])
-        created = _created_at(one.answer)
+        created = _created_at(answered)
         metadata = [object_or_empty(place.get("metadata")) for place in (sent, answer)]
         named = [stated[name] for stated in metadata for name in SESSIONS if isinstance(stated.get(name), str)]
-        sessions = [one.session, _conversation_id(sent), _conversation_id(answer), *named]
-        with ErrorsAt(one.body):
+        sessions = [fields.get("session"), _conversation_id(sent), _conversation_id(answer), *named]
+        with errors_at(asked):
             body = self._body(sent, answer, kind)
             name = body["model"] or answer.get("model")
-            model, host = _model_and_host(name, one) if isinstance(name, str) else (name, None)
+            url = fields.get("url", "")
+            model, host = _model_and_host(name, answer, url) if isinstance(name, str) else (name, None)
+            more = {
+                "timestamp": fields.get("timestamp") or created,
+                "host": fields.get("host") or host,
+                "status": fields.get("status") or _error_status(answer),
+                "session": next(filter(None, sessions), ""),
+            }
             return self._builder.build(
                 {**body, "model": model},
                 usage=billed,
                 answer=blocks,
-                timestamp=one.time or created,
-                first_token_s=one.first_token_s,
-                host=one.host or host,
-                workspace=one.workspace,
-                status=one.status or _error_status(answer),
-                is_batch=one.is_batch,
                 served=answer,
-                session=next(filter(None, sessions), ""),
                 id=str(answer.get("id") or ""),
-                line=one.body.line or 0,
+                line=asked.line or 0,
+                **{name: value for name, value in {**fields, **more}.items() if name != "url"},
             )
-        return None
 
     def _body(self, body: Body, answer: Body, kind: str) -> dict[str, Any]:
         """The Messages body; a Responses request is preceded by the items of the response that it continues."""
@@ -233,7 +206,6 @@ def kind_of(body: Body, answer: Body) -> str:
 
 
 def time_of(answer: Body) -> float:
-    """The time of the answer, to sort by; infinite if unknown."""
     found = answer.get("created", answer.get("created_at"))
     return float(found) if isinstance(found, (int, float)) else inf
 
@@ -256,14 +228,13 @@ def _error_status(answer: Body) -> int | None:
     return number or next((CODES[one] for one in stated if isinstance(one, str) and one in CODES), REFUSED)
 
 
-def _model_and_host(model: str, one: OpenAIExchange) -> tuple[str, str | None]:
-    answer = one.answer.data
+def _model_and_host(model: str, answer: Body, url: str) -> tuple[str, str | None]:
     if "prompt_filter_results" in answer:
         return parse_model_name(model, "azure" if maker_of(model) == "openai" else "foundry")
     if str(answer.get("id")).startswith("gen-") and "provider" in answer:
         return parse_model_name(model, "openrouter")
     own, prefix = parse_model_name(model)
-    route = route_of("POST", one.url)
+    route = route_of("POST", url)
     return own, route.host_for(own, prefix) if isinstance(route, Route) else prefix
 
 
@@ -275,8 +246,7 @@ def _conversation_id(body: Body) -> str:
 class _OpenAIBatch:
     def __init__(self, path: Path, warn: Warn) -> None:
         self.path, self.warn = path, warn
-        self.requests: dict[str, JsonObject] = {}
-        self.results: dict[str, JsonObject] = {}
+        self.requests, self.results = dict[str, JsonObject](), dict[str, JsonObject]()
 
     def add(self, line: JsonObject) -> None:
         """Add a line: a request if it has a body, else a result."""
@@ -302,14 +272,10 @@ class _OpenAIBatch:
             response = result.mapping("response", required=False) if result else {}
             answer, status = response.get("body"), NOT_RUN if result and not response else response.get("status_code")
             if body is line.data["body"]:
-                exchange = OpenAIExchange(
-                    body=line.within(body, "body"),
-                    answer=(result or line).within(answer if isinstance(answer, dict) else {}, "response.body"),
-                    status=status if isinstance(status, int) and status >= 400 else None,
-                    is_batch=True,
-                )
-                found.append(exchange)
-        yield from sorted(found, key=lambda one: time_of(one.answer.data))
+                answered = (result or line).within(answer if isinstance(answer, dict) else {}, "response.body")
+                fields = {"status": status if isinstance(status, int) and status >= 400 else None, "is_batch": True}
+                found.append((line.within(body, "body"), answered, fields))
+        yield from sorted(found, key=lambda one: time_of(one[1].data))
         for name, line in self.results.items() if self.requests else ():
             if name not in self.requests:
                 line.fault("custom_id", f"no request has the id {show_found(name)}")
@@ -325,7 +291,6 @@ STATED = ("model", "instructions", "tools", "tool_choice", "max_output_tokens")
 
 
 def is_event(row: JsonObject) -> bool:
-    """Whether a row is an event of a session."""
     kind = row.data.get("type")
     return isinstance(kind, str) and EVENT.fullmatch(kind) is not None and "request" not in row.data
 
@@ -335,9 +300,7 @@ class _RealtimeSession:
 
     def __init__(self, notes: ReaderNotes) -> None:
         self._notes = notes
-        self._stated: dict[str, Any] = {}
-        self._own: dict[str, Any] = {}
-        self._items: dict[str, Body] = {}
+        self._stated, self._own, self._items = dict[str, Any](), dict[str, Any](), dict[str, Body]()
 
     def exchanges(self, row: JsonObject) -> Iterator[OpenAIExchange]:
         """Read an event; the call that it ends, if it does."""
@@ -370,22 +333,20 @@ class _RealtimeSession:
     def _answer(self, row: JsonObject) -> OpenAIExchange:
         response = row.mapping("response")
         output = objects_in(response.get("output"))
-        answered = {str(one.get("id")) for one in output}
+        ids = {str(one.get("id")) for one in output}
         stated, self._own = {**self._stated, **self._own}, {}
-        asked = [item for name, item in self._items.items() if name not in answered]
+        items = [item for name, item in self._items.items() if name not in ids]
         for one in output:
             self._add(one)
         usage = object_or_empty(response.get("usage"))
         details = [object_or_empty(usage.get(f"{name}_token_details")) for name in ("input", "output")]
         if any(one.get("audio_tokens") for one in details):
             self._notes.add("call", "with audio, which has its own prices")
-        body = {"model": response.get("model"), **stated, "input": asked}
-        return OpenAIExchange(
-            body=JsonObject(body, row.faults, row.file, row.line, row.place),
-            answer=row.within({**response, "object": "response", "output": output}, "response"),
-            time=row.moment("timestamp"),
-            session=str(response.get("conversation_id") or ""),
-        )
+        body = {"model": response.get("model"), **stated, "input": items}
+        asked = JsonObject(body, row.faults, row.file, row.line, row.place)
+        answered = row.within({**response, "object": "response", "output": output}, "response")
+        session = str(response.get("conversation_id") or "")
+        return asked, answered, {"timestamp": row.moment("timestamp"), "session": session}
 
 
 def _stated_in(session: Mapping[str, Any]) -> dict[str, Any]:

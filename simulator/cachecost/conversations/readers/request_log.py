@@ -293,7 +293,6 @@ INTERLEAVED = b"interleaved-thinking"
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a request log; None if they do not."""
     return 'its first line has a "request"' if "request" in top_keys(head) else None
 
 

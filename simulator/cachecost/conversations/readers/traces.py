@@ -16,9 +16,10 @@ from cachecost.base.times import seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
-from cachecost.conversations.readers.apis.formats import Body, status_in
-from cachecost.conversations.readers.call_builder import CallBuilder, ErrorsAt, objects, parse_json_text
+from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from, status_in
+from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, parse_json_text
 from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.blocks import compact
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
@@ -55,6 +56,11 @@ def object_within(view: View, *paths: str) -> View:
     return next((value for value in found if isinstance(value, Mapping) and value), {})
 
 
+def _usage_within(view: View, paths: Paths) -> Usage | None:
+    counts = object_within(view, *paths)
+    return usage_from(counts) if counts else None
+
+
 def text_message(value: Any) -> list[Body]:
     """The messages of an input that is none: one text, so that the same input is the same prompt."""
     return [{"role": "user", "content": value if isinstance(value, str) else compact(value).decode()}]
@@ -68,83 +74,95 @@ def moment_of(entry: JsonObject, *names: str, required: bool = False) -> str | N
     return entry.moment(name)
 
 
+def seconds_between(start: str | None, first: str | None) -> float:
+    return max(0.0, round(seconds(first) - seconds(start), 6)) if start and first else 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceFormat:
     """What a format's entries are, and where they have what a call is made of; of several paths, the first counts.
 
-    An entry is a model call if its field `kind` has one of the values `kinds`. `entries` yields those of a row, `view`
-    is what the paths begin at. `skipped` is why an entry is no call: (noun, reason). `body` makes the Messages body
-    and a note for the user or "", `answer` the blocks that came back, `usage` the bill; all raise NotAMessage. `failed`
-    is whether a call without a bill failed, `start` and `first_token` are ISO 8601.
+    The first object of a file has all of one of `keys`. An entry is a model call if its field `kind` has one of the
+    values `kinds`. `request`, `response` and `counts` (the usage) are of any API; where they need more than a path,
+    `body` makes the Messages body, `answer` the blocks that came back, `usage` the bill; all raise NotAMessage.
+    `entries` yields those of a row, `view` is what the paths begin at. `skipped` is why an entry is no call: (noun,
+    reason). `failed` is whether a call without a bill failed, `start` is ISO 8601, from which `first_token_s` counts.
     """
 
     expected: str
     kind: str
     kinds: tuple[str, ...]
+    keys: tuple[tuple[str, ...], ...] = ()
     model: Paths
-    provider: Paths
-    session: Paths
-    parent: Paths
-    error: Paths
+    provider: Paths = ()
+    session: Paths = ()
+    parent: Paths = ()
+    error: Paths = ("error",)
+    id: Paths = ("id",)
+    request: Paths = ()
+    response: Paths = ()
+    counts: Paths = ()
     start: Callable[[JsonObject], str | None]
-    first_token: Callable[[JsonObject], str | None]
-    entries: Callable[[JsonObject], Iterable[JsonObject]]
-    body: Callable[[View, str], tuple[Body, str]]
-    answer: Callable[[View], list[Body] | str]
-    usage: Callable[[JsonObject, View, ReaderNotes], Usage | None]
-    failed: Callable[[View], bool]
+    first_token_s: Callable[[JsonObject, str | None], float] = lambda entry, start: 0.0
+    entries: Callable[[JsonObject], Iterable[JsonObject]] = lambda row: [row]
+    body: Callable[[View, str, ReaderNotes], Body] | None = None
+    answer: Callable[[View], list[Body] | str] | None = None
+    usage: Callable[[JsonObject, View, ReaderNotes], Usage | None] | None = None
+    failed: Callable[[View], bool] = lambda view: bool(view.get("error"))
     view: Callable[[JsonObject], View] = attrgetter("data")
     skipped: Callable[[View], tuple[str, str] | None] = lambda view: None
 
+    def sniff(self, head: bytes) -> str | None:
+        """Why the first bytes of a file look like this format; None if they do not."""
+        found = first_keys(head)
+        known = next((keys for keys in self.keys if found.issuperset(keys)), None)
+        return f'its first object has a "{known[0]}" and a "{known[-1]}"' if known else None
+
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-        """The calls by their start. Raises InputError with every error; what is skipped or missing goes to `warn`."""
         faults: list[Fault] = []
         builder, notes = CallBuilder(keep_content), ReaderNotes()
         found = list[tuple[Call, str]]()
         for row in objects(path, faults, warn, self.expected):
             for entry in self.entries(row):
-                with ErrorsAt(entry):
-                    found += _calls(self, entry, builder, notes)
+                with errors_at(entry):
+                    found += self._calls(entry, builder, notes)
         if faults:
             raise InputError(faults)
         calls = _distinct_calls(found, notes)
         notes.report(path, warn)
         yield from calls
 
-
-def _calls(
-    form: TraceFormat, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes
-) -> Iterator[tuple[Call, str]]:
-    kind = entry.text(form.kind)
-    if kind.lower() not in form.kinds:
-        notes.skip("entry", f"{form.kind} '{kind}' is not a model call")
-        return
-    view = form.view(entry)
-    model, host = parse_model_name(text_at(view, form.model), text_at(view, form.provider))
-    if skipped := form.skipped(view) or (None if model else ("model call", "no model name")):
-        notes.skip(*skipped)
-        return
-    body, note = form.body(view, model)
-    if note:
-        notes.add("call", note)
-    usage, start = form.usage(entry, view, notes), form.start(entry)
-    failed = usage is None and form.failed(view)
-    answer, first = [] if failed else form.answer(view), form.first_token(entry)
-    if usage is None and not failed:
-        notes.add("call", "without usage")
-    call = builder.build(
-        {**body, "model": model},
-        usage=usage,
-        answer=answer,
-        timestamp=start,
-        first_token_s=max(0.0, round(seconds(first) - seconds(start), 6)) if start and first else 0.0,
-        host=host,
-        status=status_in(text_at(view, form.error)) if failed else None,
-        session=text_at(view, form.session),
-        id=text_at(view, ("id",)),
-        line=entry.line or 0,
-    )
-    yield call, text_at(view, form.parent)
+    def _calls(self, entry: JsonObject, builder: CallBuilder, notes: ReaderNotes) -> Iterator[tuple[Call, str]]:
+        kind = entry.text(self.kind)
+        if kind.lower() not in self.kinds:
+            notes.skip("entry", f"{self.kind} '{kind}' is not a model call")
+            return
+        view = self.view(entry)
+        model, host = parse_model_name(text_at(view, self.model), text_at(view, self.provider))
+        if skipped := self.skipped(view) or (None if model else ("model call", "no model name")):
+            notes.skip(*skipped)
+            return
+        body = self.body(view, model, notes) if self.body else body_from(value_at(view, *self.request))
+        usage = self.usage(entry, view, notes) if self.usage else _usage_within(view, self.counts)
+        start = self.start(entry)
+        failed = usage is None and self.failed(view)
+        answer_at = self.answer or (lambda view: answer_of(value_at(view, *self.response)))
+        answer = [] if failed else answer_at(view)
+        if usage is None and not failed:
+            notes.add("call", "without usage")
+        call = builder.build(
+            {**body, "model": model},
+            usage=usage,
+            answer=answer,
+            timestamp=start,
+            first_token_s=self.first_token_s(entry, start),
+            host=host,
+            status=status_in(text_at(view, self.error)) if failed else None,
+            session=text_at(view, self.session),
+            id=text_at(view, self.id),
+            line=entry.line or 0,
+        )
+        yield call, text_at(view, self.parent)
 
 
 def _distinct_calls(found: list[tuple[Call, str]], notes: ReaderNotes) -> list[Call]:

@@ -105,9 +105,8 @@ def _block(kind: str, value: Any, path: str) -> Body:
     if isinstance(source.get("bytes"), str):
         media = f"{'image' if kind == 'image' else 'application'}/{block.get('format')}"
         source = {"type": "base64", "media_type": media, "data": source["bytes"]}
-    named = {"title": block["name"]} if block.get("name") else {}
-    cites = {"citations": block["citations"]} if block.get("citations") else {}
-    return {"type": kind, "source": source, **named, **cites}
+    names = {"title": "name", "citations": "citations"}
+    return {"type": kind, "source": source, **{ours: block[name] for ours, name in names.items() if block.get(name)}}
 
 
 def _tool(kind: str, value: Any, path: str) -> Body:

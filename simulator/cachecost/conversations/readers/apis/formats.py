@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from cachecost.base.limits import json_value
 from cachecost.conversations.calls import Iteration
 from cachecost.conversations.readers.apis.converse import KINDS, from_converse, from_converse_answer
 from cachecost.conversations.readers.apis.gemini import from_candidate, from_generate_content
@@ -16,6 +15,7 @@ from cachecost.conversations.readers.apis.openai import (
     from_chat_message,
     from_responses,
     from_responses_output,
+    parse_json,
 )
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in
 from cachecost.conversations.usage_shapes import usage_from
@@ -37,7 +37,11 @@ def join_message(events: Events) -> Piece:
         elif kind == "content_block_start":
             blocks[_number(event, "index")] = dict(object_or_empty(event.get("content_block")))
         elif kind == "content_block_delta":
-            _extend(blocks.setdefault(_number(event, "index"), {"type": "text"}), object_or_empty(event.get("delta")))
+            block = blocks.setdefault(_number(event, "index"), {"type": "text"})
+            delta = {name: value for name, value in object_or_empty(event.get("delta")).items() if name != "type"}
+            if "citation" in delta:
+                block["citations"] = [*(block.get("citations") or []), delta.pop("citation")]
+            _extend(block, delta)
         elif kind == "message_delta":
             usage = object_or_empty(message.get("usage"))
             message["usage"] = _largest_counts(usage, object_or_empty(event.get("usage")))
@@ -46,26 +50,14 @@ def join_message(events: Events) -> Piece:
     content = []
     for block in blocks.values():
         pieces = block.pop("partial_json", None)  # input that is cut off stays the text it is
-        content.append({**block, "input": _parse_input(pieces)} if pieces else block)
+        content.append({**block, "input": parse_json(pieces)} if pieces else block)
     return {**message, "content": content} if message else {}
 
 
 def _extend(block: Piece, delta: Mapping[str, Any]) -> None:
-    """Add a delta to its block; the input of a tool comes as JSON in pieces."""
+    """Add a delta to its block: texts go on, other values take the place of those before."""
     for name, value in delta.items():
-        if name == "citation":
-            block["citations"] = [*(block.get("citations") or []), value]
-        elif isinstance(value, str) and name != "type":
-            block[name] = f"{block.get(name) or ''}{value}"
-        elif name != "type":
-            block[name] = value
-
-
-def _parse_input(text: Any) -> Any:
-    try:
-        return json_value(text) if isinstance(text, str) else text
-    except ValueError:
-        return text
+        block[name] = f"{block.get(name) or ''}{value}" if isinstance(value, str) else value
 
 
 def _largest_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> Piece:
@@ -95,29 +87,20 @@ def join_completion(events: Events) -> Piece:
     calls: dict[int, Piece] = {}
     for event in events:
         whole |= {name: event[name] for name in ("id", "model", "created", "usage", "error") if event.get(name)}
-        choices = event.get("choices")
-        each = choices if isinstance(choices, list) else []
-        first = next((one for one in each if isinstance(one, Mapping) and not one.get("index")), {})
-        for name, value in object_or_empty(first.get("delta")).items():
-            if name == "tool_calls" and isinstance(value, list):
-                for piece in map(object_or_empty, value):
-                    _add_call(calls, piece)
-            elif isinstance(value, str) and name != "role":
-                message[name] = f"{message.get(name) or ''}{value}"
+        first = next((one for one in objects_in(event.get("choices")) if not one.get("index")), {})
+        delta = object_or_empty(first.get("delta"))
+        _extend(message, {name: value for name, value in delta.items() if isinstance(value, str) and name != "role"})
+        pieces = delta.get("tool_calls")
+        for piece in map(object_or_empty, pieces if isinstance(pieces, list) else ()):
+            number = _number(piece, "index") if "index" in piece else len(calls)
+            call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
+            stated, function = object_or_empty(piece.get("function")), call["function"]
+            call |= {"id": piece["id"]} if piece.get("id") else {}
+            function |= {"name": stated["name"]} if stated.get("name") else {}
+            function["arguments"] += str(stated.get("arguments") or "")
     if calls:
         message["tool_calls"] = list(calls.values())
     return {**whole, "choices": [{"message": message}]}
-
-
-def _add_call(calls: dict[int, Piece], piece: Mapping[str, Any]) -> None:
-    number = _number(piece, "index") if "index" in piece else len(calls)
-    call = calls.setdefault(number, {"type": "function", "function": {"arguments": ""}})
-    if piece.get("id"):
-        call["id"] = piece["id"]
-    stated, function = object_or_empty(piece.get("function")), call["function"]
-    if stated.get("name"):
-        function["name"] = stated["name"]
-    function["arguments"] += str(stated.get("arguments") or "")
 
 
 def join_response(events: Events) -> Piece:
@@ -136,8 +119,8 @@ def join_candidate(events: Events) -> Piece:
     for event in events:
         whole |= {name: value for name, value in event.items() if value}
         candidates = event.get("candidates")
-        first = object_or_empty(candidates[0]) if isinstance(candidates, list) and candidates else {}
-        found = object_or_empty(first.get("content")).get("parts")
+        first = candidates[0] if isinstance(candidates, list) and candidates else {}
+        found = object_or_empty(object_or_empty(first).get("content")).get("parts")
         for part in map(object_or_empty, found if isinstance(found, list) else ()):
             last = parts[-1] if parts else {}
             if "text" in part and "text" in last and bool(part.get("thought")) == bool(last.get("thought")):
@@ -157,19 +140,18 @@ def join_converse(events: Events) -> Piece:
         for name, value in object_or_empty(event.get("start")).items():
             block[name] = dict(object_or_empty(value))
         for name, value in object_or_empty(event.get("delta")).items():
-            if isinstance(value, str):
-                block[name] = f"{block.get(name) or ''}{value}"
-                continue
-            inner = block[name] = dict(object_or_empty(block.get(name)))
-            for key, piece in object_or_empty(value).items():
-                inner[key] = f"{inner.get(key) or ''}{piece}" if isinstance(piece, str) else piece
+            if not isinstance(value, str):
+                inner = dict(object_or_empty(block.get(name)))
+                _extend(inner, object_or_empty(value))
+                value = inner
+            _extend(block, {name: value})
         if "usage" in event:
             whole["usage"] = event["usage"]
     content = []
     for block in filter(None, blocks.values()):
         use, thought = object_or_empty(block.get("toolUse")), object_or_empty(block.get("reasoningContent"))
         if "toolUse" in block:
-            block = {"toolUse": {**use, "input": _parse_input(use.get("input") or "{}")}}
+            block = {"toolUse": {**use, "input": parse_json(use.get("input") or "{}")}}
         elif thought and "redactedContent" not in thought:
             block = {"reasoningContent": {"reasoningText": thought}}
         content.append(block)

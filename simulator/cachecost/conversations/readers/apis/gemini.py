@@ -30,13 +30,18 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
     if isinstance(instruction, str):  # what SDKs take, and some recorders keep
         instruction = {"parts": {"text": instruction}}
     system = object_at(instruction, "systemInstruction").get("parts") or []
+    schema = next((config[name] for name in SCHEMAS if config.get(name) is not None), None)
+    effort = object_at(config.get("thinkingConfig"), "generationConfig.thinkingConfig").get("thinkingLevel")
     found = {
         "model": f"{model}-explicit" if known else model,  # as in providers/rules/gemini.toml
         "max_tokens": config.get("maxOutputTokens"),
         "system": [*known, *parser.blocks(system, "systemInstruction.parts")],
         "tools": _tools(_list_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
-        "output_config": _output(config),
+        "output_config": {
+            **({} if schema is None else {"format": {"type": "json_schema", "schema": schema}}),
+            **({"effort": str(effort).lower()} if effort else {}),
+        },
     }
     messages: list[Body] = []
     for number, one in enumerate(contents):
@@ -141,10 +146,3 @@ def _choice(config: Mapping[str, Any]) -> Body | None:
     if kind == "any" and len(names) == 1:
         return {"type": "tool", "name": names[0]}
     return {"type": kind} if kind else None
-
-
-def _output(config: Mapping[str, Any]) -> Body:
-    schema = next((config[name] for name in SCHEMAS if config.get(name) is not None), None)
-    effort = object_at(config.get("thinkingConfig"), "generationConfig.thinkingConfig").get("thinkingLevel")
-    shape = {"format": {"type": "json_schema", "schema": schema}} if schema is not None else {}
-    return {**shape, **({"effort": str(effort).lower()} if effort else {})}

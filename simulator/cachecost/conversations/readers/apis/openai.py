@@ -120,16 +120,19 @@ def _source(url: Any, file: Mapping[str, Any]) -> Body:
     return {"type": "file", "file_id": file.get("file_id")} if url is None else {"type": "url", "url": url}
 
 
+def parse_json(text: Any) -> Any:
+    """The value of a text that is JSON; any other text, and what is none, as it is."""
+    try:
+        return json_value(text) if isinstance(text, str) else text
+    except ValueError:
+        return text
+
+
 def tool_use(called: Any, name: str, arguments: Any) -> Body:
     """A call of a tool. Arguments that are no JSON object stay the text that the model wrote."""
     given = {} if arguments is None else arguments
-    if isinstance(arguments, str):
-        try:
-            value = json_value(arguments or "{}")
-            given = value if isinstance(value, dict) else arguments
-        except ValueError:
-            pass
-    return {"type": "tool_use", "id": called, "name": name, "input": given}
+    value = parse_json("{}" if given == "" else given)
+    return {"type": "tool_use", "id": called, "name": name, "input": value if isinstance(value, dict) else given}
 
 
 def tool_result(called: Any, blocks: list[Body]) -> Body:

@@ -15,7 +15,6 @@ An exchange has neither an organization nor a workspace, nor the time when a cac
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from base64 import b64decode
@@ -24,23 +23,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.base.times import day_of, iso, seconds
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import GZIP, Warn
-from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, Events, iteration_of
-from cachecost.conversations.readers.call_builder import CallBuilder
+from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
-from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.exact_json import out_of_limits
-from cachecost.prompts.request import BareWord, NotAMessage, show_found
+from cachecost.prompts.request import BareWord, NotAMessage
 from cachecost.providers.hosts import host_at, host_names, parse_model_name, serving_host
 
 DECODERS = {"br": ("brotli", "brotlicffi"), "zstd": ("compression.zstd", "backports.zstd", "pyzstd")}
@@ -74,15 +68,6 @@ def decode_content(data: bytes, encoding: str, at: str) -> bytes:
         elif coding in DECODERS:
             data = _decompress(data, coding, at)
     return data
-
-
-def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
-    """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
-    try:
-        return b64decode("".join(str(value).split()), validate=True)
-    except ValueError:
-        half.fault(name, f"expected base64; got {show_found(value)}")
-        return b""
 
 
 def _inflate(data: bytes, coding: str, at: str) -> bytes:
@@ -232,10 +217,7 @@ ANSWERS: tuple[tuple[Api, re.Pattern[bytes]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a model call went. `model` is "" if it is not in the URL.
-
-    `host` is the one that the path or a known machine shows, None where neither does; `machine` is the name in the URL.
-    """
+    """Where a model call went. `model` is "" if not in the URL, `machine` the name there, `host` None if unknown."""
 
     api: Api
     host: str | None
@@ -255,16 +237,14 @@ def route_of(method: str, url: str) -> Route | str:
     path = found["path"].rstrip("/") if found else ""
     if found is None or method.upper() != "POST":
         return NO_CALL
-    for kind, pattern in LEFT_OUT.items():
-        if pattern.fullmatch(path):
-            return kind
+    if kind := next((kind for kind, pattern in LEFT_OUT.items() if pattern.fullmatch(path)), ""):
+        return kind
+    machine = found["name"] or ""
     for api, host, pattern in CALLS:
         if match := pattern.fullmatch(path):
-            machine = found["name"] or ""
             at = host_at(machine)
-            return Route(
-                api, at if at in host_names() else host, unquote(match.groupdict().get("model") or ""), machine
-            )
+            model = unquote(match.groupdict().get("model") or "")
+            return Route(api, at if at in host_names() else host, model, machine)
     return NO_CALL
 
 
@@ -285,11 +265,8 @@ HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpExchange:
-    """A request and its answer. `status` is None without an answer, `started` is ISO 8601 or None.
-
-    Headers are by their names in lower case (see `headers_of`). `request_at` and `response_at` are what a fault calls
-    the bodies, `line` is where the exchange is in its file.
-    """
+    """A request and its answer, headers as of `headers_of`. `status` is None without an answer, `started` ISO 8601.
+    `request_at` and `response_at` are what a fault calls the bodies, `line` is where the exchange is in its file."""
 
     url: str
     method: str = "POST"
@@ -416,95 +393,4 @@ def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
         return session
     if not user.startswith("{"):
         return user.partition("_session_")[2]
-    try:
-        return str(json_value(user).get("session_id") or "")
-    except ValueError:
-        return ""
-
-
-def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) -> bytes:
-    """The bytes of a body: a text or bytes as they are, anything else, and all with `is_json`, as JSON. Bytes within
-    become an error."""
-    if not is_json and (value is None or isinstance(value, bytes)):
-        return value or b""
-    if not is_json and isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    try:
-        return json.dumps(value).encode()
-    except TypeError:
-        half.fault(name, "expected values of JSON; got bytes")
-        return b""
-
-
-def is_status(value: Any, *others: int) -> bool:
-    """Whether it is an HTTP status, or one of `others`, which stand for none."""
-    return isinstance(value, int) and not isinstance(value, bool) and (100 <= value <= 599 or value in others)
-
-
-class ExchangeLog:
-    """Makes calls of the exchanges of one file. `faults` also has the errors of the file itself."""
-
-    def __init__(self, path: Path, keep_content: bool) -> None:
-        self.path = path
-        self.faults: list[Fault] = []
-        self.notes = ReaderNotes()
-        self._builder = CallBuilder(keep_content)
-        self._calls: list[Call] = []
-        self._faults_before = 0
-
-    def entries(
-        self, items: Any, place: str, lines: Mapping[int, int] | None = None, what: str = "entries"
-    ) -> Iterator[JsonObject]:
-        """The entries of an array at `place`, with their lines by `id()`; what is no array, and an entry that is no
-        object, becomes an error."""
-        if not isinstance(items, list):
-            at = f"{place}: " if place else ""
-            self.faults.append(Fault(str(self.path), f"{at}expected an array of {what}; got {show_found(items)}"))
-            return
-        for number, item in enumerate(items):
-            line = lines.get(id(item)) if lines else None
-            if isinstance(item, dict):
-                yield JsonObject(item, self.faults, str(self.path), line, f"{place}[{number}].")
-            else:
-                message = f"{place}[{number}]: expected an object; got {show_found(item)}"
-                self.faults.append(Fault(str(self.path), message))
-
-    def halves(
-        self, entries: Iterable[JsonObject], names: tuple[str, str] = ("request", "response"), answers: bool = True
-    ) -> Iterator[tuple[JsonObject, JsonObject, JsonObject]]:
-        """Each entry without an error so far, with its request and its response, whose `names` are "" for the entry
-        itself. With `answers` each must have a response."""
-        for entry in entries:
-            self._faults_before = len(self.faults)
-            request, response = (
-                entry.within(entry.mapping(name, required), name) if name else entry
-                for name, required in zip(names, (True, answers), strict=True)
-            )
-            if len(self.faults) == self._faults_before:
-                yield entry, request, response
-
-    def add(self, exchange: HttpExchange) -> None:
-        """Add an exchange, unless its entry had an error since `halves` gave it."""
-        if len(self.faults) > self._faults_before:
-            return
-        try:
-            found = read(exchange, self._builder.build)
-        except NotAMessage as error:
-            if (exchange.status or 0) >= 400:
-                self.notes.skip("entry", "refused by the API, and not a valid request")
-            else:
-                self.faults.append(Fault(str(self.path), str(error), exchange.line or None))
-            return
-        if isinstance(found, str):
-            self.notes.skip("entry", found)
-        else:
-            self._calls.append(found)
-
-    def end(self, warn: Warn, by_time: bool) -> list[Call]:
-        """The calls, in the order of time or of the file. Raises InputError with every error."""
-        if self.faults:
-            raise InputError(self.faults)
-        without_usage = sum(call.billed is None and not call.has_failed for call in self._calls)
-        self.notes.add("call", "whose answer has no usage", without_usage)
-        self.notes.report(self.path, warn)
-        return sorted(self._calls, key=lambda call: call.start) if by_time else self._calls
+    return str(object_or_empty(parse_json_text(user)).get("session_id") or "")

@@ -1,45 +1,33 @@
-"""Reads logs of Gemini's generateContent that clients write themselves.
+"""Reads logs of Gemini's generateContent that clients write themselves (docs/reference/formats.md).
 
-As JSON Lines, as one object or as an array: `{"request": body, "response": answer}`, the body as the API takes it
-(`contents`, `systemInstruction`, `generationConfig` …) or as google-genai's `generate_content` does (`config` and a
-text as `contents`), the answer as the API returns it; an array of answers is a stream. "timestamp", "first_token_s",
-"status", "session", "model", "url" and "usage" (the answer's `usageMetadata`) are optional. The model is that of the
-URL, else of the row, of the request, or the answer's `modelVersion`. With `host: vertex` a call is one of Google Cloud.
+The body is as the API takes it (`contents`, `systemInstruction`, `generationConfig` …) or as google-genai's
+`generate_content` does (`config` and a text as `contents`), the answer as the API returns it; an array of answers is a
+stream. The model is that of the URL, else of the row, of the request, or the answer's `modelVersion`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import first_keys, objects, request_keys
 from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.http.exchange import ExchangeLog, HttpExchange
+from cachecost.conversations.readers.http.exchange import HttpExchange
+from cachecost.conversations.readers.http.recorders import RecorderForm
+
+VERTEX = "aiplatform.googleapis.com/v1/publishers/google"
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is such a log; None if it is not."""
     keys = request_keys(head) if "request" in first_keys(head) else set()
     return 'its first "request" has "contents"' if "contents" in keys and "messages" not in keys else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the file. Raises InputError with every error."""
-    log = ExchangeLog(path, keep_content)
-    for row, _, _ in log.halves(objects(path, log.faults, warn, "a log of generateContent"), ("", "")):
-        log.add(_exchange(row))
-    yield from log.end(warn, by_time=False)
-
-
-def _exchange(row: JsonObject) -> HttpExchange:
+def _exchange(form: RecorderForm, row: JsonObject, *_: JsonObject) -> HttpExchange:
     body, answer = row.mapping("request"), row.data.get("response")
     config, contents = body.get("config"), body.get("contents")
-    body = {**(config if isinstance(config, dict) else {}), **body}  # the SDK nests it
+    body = {**object_or_empty(config), **body}  # the SDK nests it
     if isinstance(contents, str):
         body["contents"] = [{"role": "user", "parts": [{"text": contents}]}]
     if not isinstance(answer, list):
@@ -53,13 +41,8 @@ def _exchange(row: JsonObject) -> HttpExchange:
         if not names:
             places = 'in "model", the request, "url" or the answer\'s "modelVersion"'
             row.fault("model", f"expected a model id ({places}); got nothing")
-        is_vertex = row.text("host", "") == "vertex"
-        host = (
-            "aiplatform.googleapis.com/v1/publishers/google"
-            if is_vertex
-            else "generativelanguage.googleapis.com/v1beta"
-        )
-        url = f"https://{host}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
+        at = VERTEX if row.text("host", "") == "vertex" else "generativelanguage.googleapis.com/v1beta"
+        url = f"https://{at}/models/{''.join(names[:1]).rpartition('/')[2]}:generateContent"
     session = row.text("session", "")
     return HttpExchange(
         url=url,
@@ -77,3 +60,11 @@ def _exchange(row: JsonObject) -> HttpExchange:
 
 def _encode(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+calls = RecorderForm(
+    name="generateContent",
+    read=lambda path, faults, warn, _: objects(path, faults, warn, "a log of generateContent"),
+    halves=("", ""),
+    exchange=_exchange,
+).calls

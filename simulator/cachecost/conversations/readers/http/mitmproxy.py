@@ -1,12 +1,8 @@
 """Flows that mitmproxy, mitmdump and mitmweb save (`-w FILE`): what any client behind the proxy sent.
 
 Read in November 2026: the source of mitmproxy 12.3 (flow format 21) and its migrations of older flows. The fields read
-have had the same names since format 4 (2018): `type`; of `request` and `response` `headers`, `content` as it came,
-`timestamp_start`; `method`, `scheme`, `authority`, `host`, `path`; `status_code`. Flows are in the order in which they
-ended; calls are sorted by when the request came.
-
-A last flow that is cut off is skipped, and so are flows without an answer (the client hung up). Bodies that the proxy
-streamed have no usage. There is no workspace.
+have had the same names since format 4 (2018). Flows are in the order in which they ended; calls are sorted by when the
+request came. A flow without an answer (the client hung up) is skipped; bodies that the proxy streamed have no usage.
 
 A file has typed netstrings: LENGTH:DATA and a byte for the type, one value after another.
 """
@@ -14,17 +10,18 @@ A file has typed netstrings: LENGTH:DATA and a byte for the type, one value afte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from cachecost.base.errors import Fault
 from cachecost.base.limits import LINE
 from cachecost.base.times import iso
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, open_input, quiet
+from cachecost.conversations.input_files import Warn, open_input
 from cachecost.conversations.json_object import JsonObject, are_pairs
-from cachecost.conversations.readers.http.exchange import NO_CALL, ExchangeLog, HttpExchange, headers_of
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.http.exchange import NO_CALL, HttpExchange, headers_of
+from cachecost.conversations.readers.http.recorders import RecorderForm
 from cachecost.prompts.request import show_found
 
 FLOW = re.compile(
@@ -35,50 +32,44 @@ FLOW = re.compile(
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like flows; None if they do not."""
     return "it begins with a mitmproxy flow" if FLOW.match(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order they started. Raises InputError with every error, each with its flow."""
-    log = ExchangeLog(path, keep_content)
-    with open_input(path) as stream:
-        for _, request, response in log.halves(_flows(log, stream, warn), answers=False):
-            headers = list(_pairs(request))
-            start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
-            name = next((value for key, value in headers if key.lower() == "host"), "")
-            name = name or _word(request, "authority", "") or _word(request, "host", "")
-            exchange = HttpExchange(
-                url=f"{_word(request, 'scheme', 'https')}://{name}{_word(request, 'path', '')}",
-                method=_word(request, "method"),
-                request_headers=headers_of(headers),
-                request=_bytes(request),
-                status=response.whole("status_code", None, bool(response.data)),
-                response_headers=headers_of(_pairs(response)),
-                response=_bytes(response),
-                started=None if start is None else iso(start),
-                first_token_s=0.0 if start is None or first is None else round(max(0.0, first - start), 6),
-                request_at=f"{request.place}content",
-                response_at=f"{response.place}content",
-            )
-            log.add(exchange)
-    yield from log.end(warn, by_time=True)
-
-
-def _flows(log: ExchangeLog, stream: BinaryIO, warn: Warn) -> Iterator[JsonObject]:
-    file = str(log.path)
+def _flows(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterator[JsonObject]:
+    file = str(path)
     try:
-        for number, flow in enumerate(values(stream)):
-            if not isinstance(flow, dict):
-                log.faults.append(Fault(file, f"flows[{number}]: expected an object; got {show_found(flow)}"))
-            elif _text(flow.get("type", "http")) != "http":
-                log.notes.skip("entry", NO_CALL)
-            else:
-                yield JsonObject(flow, log.faults, file, None, f"flows[{number}].")
+        with open_input(path) as stream:
+            for number, flow in enumerate(values(stream)):
+                if not isinstance(flow, dict):
+                    faults.append(Fault(file, f"flows[{number}]: expected an object; got {show_found(flow)}"))
+                elif _text(flow.get("type", "http")) != "http":
+                    notes.skip("entry", NO_CALL)
+                else:
+                    yield JsonObject(flow, faults, file, None, f"flows[{number}].")
     except TruncatedNetstring:
         warn(f"{file}: skipped the last flow: incomplete (still being written?)")
     except DamagedNetstring as error:
-        log.faults.append(Fault(file, f"damaged flows: {error}; the rest of the file cannot be read"))
+        faults.append(Fault(file, f"damaged flows: {error}; the rest of the file cannot be read"))
+
+
+def _exchange(form: RecorderForm, flow: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    headers = list(_pairs(request))
+    start, first = request.epoch("timestamp_start"), response.epoch("timestamp_start")
+    name = next((value for key, value in headers if key.lower() == "host"), "")
+    name = name or _word(request, "authority", "") or _word(request, "host", "")
+    return HttpExchange(
+        url=f"{_word(request, 'scheme', 'https')}://{name}{_word(request, 'path', '')}",
+        method=_word(request, "method"),
+        request_headers=headers_of(headers),
+        request=_bytes(request),
+        status=response.whole("status_code", None, bool(response.data)),
+        response_headers=headers_of(_pairs(response)),
+        response=_bytes(response),
+        started=None if start is None else iso(start),
+        first_token_s=0.0 if start is None or first is None else round(max(0.0, first - start), 6),
+        request_at=f"{request.place}content",
+        response_at=f"{response.place}content",
+    )
 
 
 def _pairs(half: JsonObject) -> Iterator[tuple[str, str]]:
@@ -102,6 +93,15 @@ def _bytes(half: JsonObject) -> bytes:
 
 
 MOST_DIGITS = 12
+SCALARS: Mapping[bytes, Callable[[bytes], Any]] = {
+    b",": bytes,
+    b";": bytes.decode,
+    b"#": int,
+    b"^": float,
+    b"!": {b"true": True, b"false": False}.__getitem__,
+    b"~": {b"": None}.__getitem__,
+}
+"""What makes a value of its bytes, by its type."""
 
 
 class DamagedNetstring(ValueError):
@@ -136,51 +136,36 @@ def values(stream: BinaryIO) -> Iterator[Any]:
         if len(data) < length + 1:
             raise TruncatedNetstring(at, "an incomplete value")
         start = at + len(digits) + 1
-        yield _Parser(data, start).value(0, length, data[length], 0)
+        yield _parse(data, 0, length, data[length : length + 1], start)
         at = start + length + 1
 
 
-class _Parser:
-    """One value that is whole in memory; `offset` is where its data begin in the file."""
-
-    def __init__(self, data: bytes, offset: int) -> None:
-        self._data = data
-        self._offset = offset
-
-    def value(self, start: int, end: int, kind: int, depth: int) -> Any:
-        if depth > 40:
-            raise self._error(start, "nested too deeply")
-        if kind not in b"]}":
-            return self._scalar(self._data[start:end], kind, start)
-        items, at = [], start
-        while at < end:
-            colon = self._data.find(b":", at, min(end, at + MOST_DIGITS + 1))
-            digits = self._data[at:colon] if colon > at else b""
-            if not digits.isdigit():
-                raise self._error(at, "expected a length")
-            first, last = colon + 1, colon + 1 + int(digits)
-            if last >= end:
-                raise self._error(at, "a length beyond the end of its value")
-            items.append(self.value(first, last, self._data[last], depth + 1))
-            at = last + 1
-        if kind == ord("]"):
-            return items
-        keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]  # old files have bytes
-        if len(items) % 2 or not all(isinstance(key, str) for key in keys):
-            raise self._error(start, "expected pairs of keys and values")
-        return dict(zip(keys, items[1::2], strict=True))
-
-    def _scalar(self, data: bytes, kind: int, start: int) -> Any:
-        if kind == ord(","):
-            return data
+def _parse(data: bytes, start: int, end: int, kind: bytes, offset: int, depth: int = 0) -> Any:
+    """The value at `start` to `end` of `data`, which are at `offset` in the file."""
+    if depth > 40:
+        raise DamagedNetstring(offset + start, "nested too deeply")
+    if kind not in b"]}":
         try:
-            if kind == ord(";"):
-                return data.decode()
-            if kind in b"#^":
-                return int(data) if kind == ord("#") else float(data)
-            return {b"true!": True, b"false!": False, b"~": None}[data + bytes([kind])]
+            return SCALARS[kind](data[start:end])
         except (ValueError, KeyError):
-            raise self._error(start, "a value that does not match its type") from None
+            raise DamagedNetstring(offset + start, "a value that does not match its type") from None
+    items, at = list[Any](), start
+    while at < end:
+        colon = data.find(b":", at, min(end, at + MOST_DIGITS + 1))
+        digits = data[at:colon] if colon > at else b""
+        if not digits.isdigit():
+            raise DamagedNetstring(offset + at, "expected a length")
+        first, last = colon + 1, colon + 1 + int(digits)
+        if last >= end:
+            raise DamagedNetstring(offset + at, "a length beyond the end of its value")
+        items.append(_parse(data, first, last, data[last : last + 1], offset, depth + 1))
+        at = last + 1
+    if kind == b"]":
+        return items
+    keys = [key.decode("latin-1") if isinstance(key, bytes) else key for key in items[::2]]  # old files have bytes
+    if len(items) % 2 or not all(isinstance(key, str) for key in keys):
+        raise DamagedNetstring(offset + start, "expected pairs of keys and values")
+    return dict(zip(keys, items[1::2], strict=True))
 
-    def _error(self, start: int, what: str) -> DamagedNetstring:
-        return DamagedNetstring(self._offset + start, what)
+
+calls = RecorderForm(name="mitmproxy", read=_flows, exchange=_exchange, needs_answer=False, by_time=True).calls

@@ -1,8 +1,12 @@
-"""JSON files of other HTTP recorders: a row of `FORMS` each.
+"""Files of HTTP recorders: a `RecorderForm` each. Those in JSON without a reader of their own are in `FORMS`.
+
+HAR 1.2 (the specification by Odvarko; the copy at ahmadnassri/har-spec, 2026-11): `log.entries`, each with
+`startedDateTime`, `request` (`postData.text`), `response` (`content.text`, base64 where `content.encoding` says so) and
+`timings` in milliseconds, -1 where one does not apply; `ssl` is within `connect`.
 
 Read in November 2026 (source or documentation): nock 14's recorder, WireMock 3, MockServer 5, Hoverfly's simulations
 (schema 5), httpreplay of google-cloud-go (log version 0.2), req_llm's fixtures, llama-stack's recordings. MSW and
-aimock keep no requests, Polly.js keeps HAR.
+aimock keep no requests.
 
     nock        [{scope, method, path, body, status, response, rawHeaders}]; bytes are hex, in an array of pieces
     wiremock    {request: {method, url, bodyPatterns: [{equalToJson}]}, response: {status, jsonBody …}}, or `mappings`
@@ -13,34 +17,86 @@ aimock keep no requests, Polly.js keeps HAR.
                 text, {b64}, or `__data__` of an SDK's object; req_llm has the pieces of a stream as `chunks`
 
 What these files have as a pattern to match (WireMock, Hoverfly, MockServer) is taken for the request, as their
-recorders write it so; a pattern that is not the whole body has no model call. None has times but for the answer's
-Date header and `captured_at`: calls stand in the order of the file.
+recorders write it so; a pattern that is not the whole body has no model call.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
 from binascii import unhexlify
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
 from cachecost.conversations.json_object import JsonObject, are_texts, parse_json, reason
-from cachecost.conversations.readers.call_builder import objects
-from cachecost.conversations.readers.http.exchange import (
-    ExchangeLog,
-    HttpExchange,
-    decode_base64,
-    encode_body,
-    headers_of,
-    is_status,
-)
-from cachecost.conversations.readers.http.vcr import parse_moment
-from cachecost.prompts.request import show_found
+from cachecost.conversations.readers.call_builder import CallBuilder, objects, parse_document
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.http.exchange import HttpExchange, headers_of, read
+from cachecost.prompts.request import NotAMessage, show_found
+
+
+def entries_of(
+    items: Any, place: str, faults: list[Fault], file: str, what: str = "entries", lines: dict[int, int] | None = None
+) -> Iterator[JsonObject]:
+    """The entries of an array at `place`, with their lines by `id()`; what is no array, and an entry that is no object,
+    becomes an error."""
+    if not isinstance(items, list):
+        at = f"{place}: " if place else ""
+        faults.append(Fault(file, f"{at}expected an array of {what}; got {show_found(items)}"))
+        return
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            yield JsonObject(item, faults, file, lines.get(id(item)) if lines else None, f"{place}[{number}].")
+        else:
+            faults.append(Fault(file, f"{place}[{number}]: expected an object; got {show_found(item)}"))
+
+
+def parse_moment(text: str) -> str | None:
+    """ISO 8601 of a time in RFC 2822 or ISO 8601; None for anything else (headers may be scrubbed)."""
+    for parse in (seconds, lambda text: seconds(parsedate_to_datetime(text).isoformat())):
+        try:
+            return iso(parse(text))
+        except (ValueError, TypeError, OverflowError):
+            pass
+    return None
+
+
+def decode_base64(half: JsonObject, name: str, value: object) -> bytes:
+    """The bytes of a base64 text, in which spaces and line breaks are allowed; damage is an error at field `name`."""
+    try:
+        return b64decode("".join(str(value).split()), validate=True)
+    except ValueError:
+        half.fault(name, f"expected base64; got {show_found(value)}")
+        return b""
+
+
+def encode_body(half: JsonObject, name: str, value: Any, is_json: bool = False) -> bytes:
+    """The bytes of a body: a text or bytes as they are, anything else, and all with `is_json`, as JSON. Bytes within
+    become an error."""
+    if not is_json and (value is None or isinstance(value, bytes)):
+        return value or b""
+    if not is_json and isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(value).encode()
+    except TypeError:
+        half.fault(name, "expected values of JSON; got bytes")
+        return b""
+
+
+def is_status(value: Any, *others: int) -> bool:
+    """Whether it is an HTTP status, or one of `others`, which stand for none."""
+    return isinstance(value, int) and not isinstance(value, bool) and (100 <= value <= 599 or value in others)
+
 
 ReadBody = Callable[[JsonObject, JsonObject], tuple[bytes, str]]
 """Of an entry and one of its halves: (the bytes of the body, the field that has it)."""
@@ -94,62 +150,120 @@ def _json_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
     return encode_body(half, name, half.data.get(name)), name
 
 
+def _first(*names: str) -> Callable[[JsonObject], str]:
+    return lambda half: next((str(half.data[name]) for name in names if half.data.get(name)), "")
+
+
+def _text(name: str) -> Callable[[JsonObject], str]:
+    return lambda half: half.text(name)
+
+
+def _status(name: str, missing: int | None = None) -> Callable[[JsonObject], int]:
+    """The status; `missing` where there is no such field."""
+    return lambda half: (
+        missing if missing and name not in half.data else int(half.get(name, "an HTTP status", is_status, 0))
+    )
+
+
+def headers_in(*names: str) -> Callable[[JsonObject], dict[str, str]]:
+    """The headers: by name, or as [name, value, name, value …]. A value may be a list."""
+
+    def headers(half: JsonObject) -> dict[str, str]:
+        value = next((half.data[name] for name in names if name in half.data), None)
+        if isinstance(value, list):
+            value = {str(name): one for name, one in zip(value[::2], value[1::2], strict=False)}
+        return headers_of(value if isinstance(value, Mapping) else {})
+
+    return headers
+
+
+def _exchange(form: RecorderForm, entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
+    request = form.view(request)
+    headers, url, method = (form.answer_headers or form.headers)(response), form.url(request), form.method(request)
+    (sent, sent_at), status = form.sent(entry, request), form.status(response)
+    answered, answered_at = form.answered(entry, response)
+    return HttpExchange(
+        url=url,
+        method=method,
+        request_headers=form.headers(request),
+        request=sent,
+        status=status,
+        response_headers=headers,
+        response=answered,
+        started=form.started(entry, headers),
+        first_token_s=form.first_token_s(entry, response),
+        line=request.line or 0,
+        request_at=f"{request.place}{sent_at}",
+        response_at=f"{response.place}{answered_at}",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderForm:
     """How a recorder's files begin, where their entries are, and where an entry has what.
 
     `entries` is the path to the array of entries; empty: the value itself, and the only entry where it is an object.
-    `halves` are the fields of request and response, "" the entry itself; `url` those of the URL, of which one must be
-    there with `needs_url`. `view` is the request under plain names. A missing status is `no_status`; None: an error.
+    `halves` are the fields of request and response, "" the entry itself; `view` is the request under plain names.
+    `started` takes the entry and the headers of its answer, `first_token_s` the entry and its response. Where that is
+    not enough, `read` yields the entries of a file and adds its errors, `exchange` makes one of entry and halves.
     """
 
     name: str
-    begins: str
+    begins: str = ""
+    reason: str = ""
     entries: tuple[str, ...] = ()
     halves: tuple[str, str] = ("request", "response")
     view: Callable[[JsonObject], JsonObject] = lambda request: request
-    url: tuple[str, ...] = ("url",)
-    needs_url: bool = False
-    method: str = "method"
-    headers: tuple[str, ...] = ("headers",)
-    answer_headers: tuple[str, ...] = ("headers",)
+    url: Callable[[JsonObject], str] = _first("url")
+    method: Callable[[JsonObject], str] = lambda request: request.text("method", "POST")
+    headers: Callable[[JsonObject], dict[str, str]] = headers_in("headers")
+    answer_headers: Callable[[JsonObject], dict[str, str]] | None = None
     sent: ReadBody = _body
     answered: ReadBody = _body
-    status: str = "status"
-    no_status: int | None = None
-    started: tuple[str, ...] = ()
+    status: Callable[[JsonObject], int | None] = _status("status")
+    started: Callable[[JsonObject, Mapping[str, str]], str | None] = lambda _, headers: parse_moment(
+        headers.get("date", "")
+    )
+    first_token_s: Callable[[JsonObject, JsonObject], float] = lambda entry, response: 0.0
     may_be_lines: bool = False
+    by_time: bool = False
+    needs_answer: bool = True
+    read: Callable[[Path, list[Fault], Warn, ReaderNotes], Iterable[JsonObject]] = lambda *_: []
+    exchange: Callable[[RecorderForm, JsonObject, JsonObject, JsonObject], HttpExchange] = _exchange
 
-    def exchange(self, entry: JsonObject, request: JsonObject, response: JsonObject) -> HttpExchange:
-        request = self.view(request)
-        (sent, sent_at), (answered, answered_at) = self.sent(entry, request), self.answered(entry, response)
-        is_missing = self.no_status is not None and self.status not in response.data
-        status = self.no_status if is_missing else response.get(self.status, "an HTTP status", is_status, 0)
-        found = next((str(request.data[name]) for name in self.url if request.data.get(name)), "")
-        url = request.text(self.url[0]) if self.needs_url else found
-        request_headers, headers = _headers(request, self.headers), _headers(response, self.answer_headers)
-        times = [str(entry.data[name]) for name in self.started if entry.data.get(name)]
-        return HttpExchange(
-            url=url,
-            method=request.text(self.method, "POST"),
-            request_headers=request_headers,
-            request=sent,
-            status=status,
-            response_headers=headers,
-            response=answered,
-            started=parse_moment(times[0] if times else "") or parse_moment(headers.get("date", "")),
-            line=request.line or 0,
-            request_at=f"{request.place}{sent_at}",
-            response_at=f"{response.place}{answered_at}",
-        )
+    def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
+        faults, notes, builder, calls = list[Fault](), ReaderNotes(), CallBuilder(keep_content), list[Call]()
+        for entry in self.read(path, faults, warn, notes):
+            before = len(faults)
+            request, response = (
+                entry.within(entry.mapping(name, required), name) if name else entry
+                for name, required in zip(self.halves, (True, self.needs_answer), strict=True)
+            )
+            one = self.exchange(self, entry, request, response) if len(faults) == before else None
+            if one is None or len(faults) > before:
+                continue
+            try:
+                found = read(one, builder.build)
+            except NotAMessage as error:
+                if (one.status or 0) < 400:
+                    faults.append(Fault(str(path), str(error), one.line or None))
+                    continue
+                found = "refused by the API, and not a valid request"
+            if isinstance(found, str):
+                notes.skip("entry", found)
+            else:
+                calls.append(found)
+        if faults:
+            raise InputError(faults)
+        unbilled = sum(call.billed is None and not call.has_failed for call in calls)
+        notes.add("call", "whose answer has no usage", unbilled)
+        notes.report(path, warn)
+        yield from sorted(calls, key=attrgetter("start")) if self.by_time else calls
 
-
-def _headers(half: JsonObject, names: tuple[str, ...]) -> dict[str, str]:
-    """The headers: by name, or as [name, value, name, value …]. A value may be a list."""
-    value = next((half.data[name] for name in names if name in half.data), None)
-    if isinstance(value, list):
-        value = {str(name): one for name, one in zip(value[::2], value[1::2], strict=False)}
-    return headers_of(value if isinstance(value, Mapping) else {})
+    def sniff(self, head: bytes) -> str | None:
+        """Why the first bytes of a file look like such a recording; None if they do not."""
+        is_one = re.match(self.begins.encode(), head.removeprefix(b"\xef\xbb\xbf"), re.DOTALL)
+        return self.reason or f"it begins like a recording of {self.name}" if is_one else None
 
 
 def _first_matchers(request: JsonObject) -> JsonObject:
@@ -177,24 +291,23 @@ FORMS = (
             {**entry.data, "url": entry.text("scope") + entry.text("path")},
             *(entry.faults, entry.file, entry.line, entry.place),
         ),
-        headers=("reqheaders",),
-        answer_headers=("rawHeaders", "headers"),
+        headers=headers_in("reqheaders"),
+        answer_headers=headers_in("rawHeaders", "headers"),
         answered=_hex_pieces,
     ),
     RecorderForm(
         name="MockServer",
         begins=rf'\s*\[\s*\{{\s*{FIELDS}"(?:httpRequest|httpResponse)"\s*:',
         halves=("httpRequest", "httpResponse"),
-        url=("path",),
-        needs_url=True,
-        status="statusCode",
+        url=_text("path"),
+        status=_status("statusCode"),
     ),
     *(
         RecorderForm(
             name="WireMock",
             begins=begins,
             entries=entries,
-            url=("url", "urlPath"),
+            url=_first("url", "urlPath"),
             sent=_body_pattern,
             answered=_json_body,
         )
@@ -218,11 +331,9 @@ FORMS = (
         begins=rf'\s*\{{\s*{FIELDS}"(?:Converter|Entries)"\s*:',
         entries=("Entries",),
         halves=("Request", "Response"),
-        url=("URL",),
-        needs_url=True,
-        method="Method",
-        headers=("Header",),
-        answer_headers=("Header",),
+        url=_text("URL"),
+        method=lambda request: request.text("Method", "POST"),
+        headers=headers_in("Header"),
         sent=lambda _, half: (
             b"".join(
                 decode_base64(half, f"BodyParts[{number}]", part)
@@ -231,15 +342,17 @@ FORMS = (
             "BodyParts",
         ),
         answered=lambda _, half: (decode_base64(half, "Body", half.text("Body", "")), "Body"),
-        status="StatusCode",
+        status=_status("StatusCode"),
     ),
     RecorderForm(
         name="one exchange",
         begins=rf'\s*\{{\s*{FIELDS}{CHUNKS}{FIELDS}"request"\s*:\s*\{{\s*{PLACE}',
-        url=("url", "uri"),
+        url=_first("url", "uri"),
         answered=_chunks_or_body,
-        no_status=200,
-        started=("captured_at", "recorded_at"),
+        status=_status("status", missing=200),
+        started=lambda entry, headers: (
+            parse_moment(_first("captured_at", "recorded_at")(entry)) or parse_moment(headers.get("date", ""))
+        ),
         may_be_lines=True,
     ),
 )
@@ -247,34 +360,76 @@ FORMS = (
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like one of these recordings; None if they do not."""
     form = _form_of(head)
-    return f"it begins like a recording of {form.name}" if form else None
+    return form.sniff(head) if form else None
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the file. Raises InputError with every error, each with its entry."""
-    data = read_input(path)
+    data, file = read_input(path), str(path)
     form, value = _form_of(data), parse_json(data)
-    log = ExchangeLog(path, keep_content)
-    if form is not None and form.may_be_lines and str(value).startswith("Extra data"):
-        entries = objects(path, log.faults, warn)
-    elif isinstance(value, ValueError):
-        raise InputError([Fault(str(path), reason(value))])
-    elif form is None:
+    are_lines = form is not None and form.may_be_lines and str(value).startswith("Extra data")
+    if isinstance(value, ValueError) and not are_lines:
+        raise InputError([Fault(file, reason(value))])
+    if form is None:
         known = ", ".join(one.name for one in FORMS)
-        raise InputError([Fault(str(path), f"expected a recording of one of {known}; got {show_found(value)}")])
-    else:
-        for name in form.entries:
-            value = value.get(name) if isinstance(value, dict) else None
-        is_entry = not form.entries and isinstance(value, dict)
+        raise InputError([Fault(file, f"expected a recording of one of {known}; got {show_found(value)}")])
+    for name in () if are_lines else form.entries:
+        value = value.get(name) if isinstance(value, dict) else None
+
+    def entries(_: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterable[JsonObject]:
+        if are_lines:
+            return objects(path, faults, warn)
+        if not form.entries and isinstance(value, dict):
+            return [JsonObject(value, faults, file)]
         place = ".".join(form.entries) or ("" if isinstance(value, list) else "the file")
-        entries = iter([JsonObject(value, log.faults, str(path))]) if is_entry else log.entries(value, place)
-    for entry, request, response in log.halves(entries, form.halves):
-        log.add(form.exchange(entry, request, response))
-    yield from log.end(warn, by_time=False)
+        return entries_of(value, place, faults, file)
+
+    return replace(form, read=entries).calls(path, warn, keep_content)
 
 
 def _form_of(head: bytes) -> RecorderForm | None:
-    text = head.removeprefix(b"\xef\xbb\xbf")
-    return next((form for form in FORMS if re.match(form.begins.encode(), text, re.DOTALL)), None)
+    return next((form for form in FORMS if form.sniff(head)), None)
+
+
+def _har_entries(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> list[JsonObject]:
+    value = parse_document(path, read_input(path))
+    if not isinstance(value, dict):
+        raise InputError([Fault(str(path), f"expected an object; got {show_found(value)}")])
+    whole = JsonObject(value, faults, str(path))
+    archive = whole.within(whole.mapping("log"), "log")
+    archive.get("entries", "an array", lambda entries: isinstance(entries, list), [])
+    return archive.objects("entries")
+
+
+def _har_body(name: str) -> ReadBody:
+    def read_body(entry: JsonObject, half: JsonObject) -> tuple[bytes, str]:
+        body = half.within(half.mapping(name, required=False), name)
+        text, is_coded = body.text("text", ""), body.text("encoding", "") == "base64"
+        return (decode_base64 if is_coded else encode_body)(body, "text", text), f"{name}.text"
+
+    return read_body
+
+
+def _har_first_byte(entry: JsonObject, response: JsonObject) -> float:
+    timings = entry.mapping("timings", required=False)
+    spent = [timings.get(name) for name in ("blocked", "dns", "connect", "send", "wait")]
+    return sum(float(one) for one in spent if isinstance(one, (int, float)) and one > 0) / 1000
+
+
+HAR = RecorderForm(
+    name="HAR",
+    reason='it begins with the "log" of a HAR archive',
+    begins=r'\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment|_\w+)"\s*:',
+    read=_har_entries,
+    url=_text("url"),
+    method=_text("method"),
+    headers=lambda half: headers_of(
+        (str(one.data.get("name")), str(one.data.get("value"))) for one in half.objects("headers")
+    ),
+    sent=_har_body("postData"),
+    answered=_har_body("content"),
+    status=lambda half: max(0, half.get("status", "an HTTP status", lambda it: is_status(it, 0, -1), 0)) or None,
+    started=lambda entry, headers: iso(entry.time("startedDateTime")),
+    first_token_s=_har_first_byte,
+    by_time=True,
+)

@@ -11,16 +11,11 @@ Betamax:
 ExVCR writes the list itself, with `request_body` and `status_code`; req_cassette `body_json`, google-genai's replays
 `bodySegments` and `statusCode`. pydantic-ai's recorder of September 2026 has `body: {type: json or text, content}`;
 opencode's http-recorder writes JSON that begins with `version` and `metadata`. langchain-tests 1.1 writes a list
-`requests`, then a list `responses` of the same length. `parsed_body`, which projects write for a body that is JSON, is
-that body. Other forms in JSON are in `recorders.py`. Calls are in the order of the file.
-
-Times: `recorded_at`, else the answer's Date header, else what OpenAI's answers state: whole seconds, when the answer
-came rather than when the request was sent. Only go-vcr and php-vcr record the first byte. Cassettes are often scrubbed
-and edited by hand; keys of JSON may have been sorted. They have no sessions and no workspaces.
+`requests`, then a list `responses` of the same length. `parsed_body`, which projects write, is a body that is JSON.
 
 YAML is loaded as YAML 1.1, which PyYAML, Psych and go-yaml write, but times stay texts, and a number without a point is
-no float. Known tags: `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in
-cassettes are what they hold. Any other tag is passed over.
+no float. `!!binary` (Psych: `!binary`) is base64; the BytesIO, iterators and tuples that vcrpy leaves in cassettes are
+what they hold. Any other tag is passed over.
 """
 
 from __future__ import annotations
@@ -28,25 +23,18 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import DEEPEST, TOO_DEEP, OutOfLimits, whole_number, within_limits
-from cachecost.base.times import iso, seconds
 from cachecost.base.yaml_text import compose
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, quiet, read_input
+from cachecost.conversations.input_files import Warn, read_input
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.call_builder import parse_document
-from cachecost.conversations.readers.http.exchange import (
-    ExchangeLog,
-    HttpExchange,
-    decode_base64,
-    encode_body,
-    headers_of,
-)
+from cachecost.conversations.readers.common.peek import ReaderNotes
+from cachecost.conversations.readers.http import recorders
+from cachecost.conversations.readers.http.exchange import headers_of
 from cachecost.prompts.request import show_found
 
 TAG = "tag:yaml.org,2002:"
@@ -150,7 +138,6 @@ UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, 
 
 
 def sniff(head: bytes) -> str | None:
-    """Why the first bytes of a file look like a cassette; None if they do not."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     if text.lstrip()[:1] in (b"{", b"["):
         found = JSON.match(text)
@@ -160,80 +147,50 @@ def sniff(head: bytes) -> str | None:
     return None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of the file. Raises InputError with every error, each with its interaction."""
-    log = ExchangeLog(path, keep_content)
-    for interaction, request, response in log.halves(_interactions(log)):
-        request_headers, headers = (headers_of(half.mapping("headers", required=False)) for half in (request, response))
-        url, method = request.text("uri" if "uri" in request.data else "url"), request.text("method")
-        sent, status, answered = _body(request), _status(response), _body(response)
-        recorded = interaction.data.get("recorded_at")
-        started = parse_moment(headers.get("date", "") if recorded is None else str(recorded))
-        if recorded is not None and started is None:
-            interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
-        exchange = HttpExchange(
-            url=url,
-            method=method,
-            request_headers=request_headers,
-            request=sent,
-            status=status,
-            response_headers=headers,
-            response=answered,
-            started=started,
-            first_token_s=_first_byte(response),
-            request_at=f"{request.place}body",
-            response_at=f"{response.place}body",
-            line=interaction.line or 0,
-        )
-        log.add(exchange)
-    yield from log.end(warn, by_time=False)
-
-
-def _interactions(log: ExchangeLog) -> Iterator[JsonObject]:
-    data, lines, file = read_input(log.path), dict[int, int](), str(log.path)
+def _interactions(path: Path, faults: list[Fault], warn: Warn, notes: ReaderNotes) -> Iterator[JsonObject]:
+    data, lines, file = read_input(path), dict[int, int](), str(path)
     if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"["):
-        value = parse_document(log.path, data)
+        value = parse_document(path, data)
     else:
         value, lines = load_yaml(data, file)
     if not isinstance(value, dict) or "requests" not in value:
         names = ("interactions", "http_interactions")
         name = next((name for name in names if isinstance(value, dict) and name in value), "")
-        yield from log.entries(value[name] if name else value, name, lines, "interactions")
+        yield from recorders.entries_of(value[name] if name else value, name, faults, file, "interactions", lines)
         return
-    requests, responses = value["requests"], value.get("responses")
-    for name, items in (("requests", requests), ("responses", responses)):
-        if not isinstance(items, list):
-            log.faults.append(Fault(file, f"{name}: expected an array; got {show_found(items)}"))
-    if not isinstance(requests, list) or not isinstance(responses, list):
-        return
+    wrong = [name for name in ("requests", "responses") if not isinstance(value.get(name), list)]
+    faults += [Fault(file, f"{name}: expected an array; got {show_found(value.get(name))}") for name in wrong]
+    requests, responses = ([], []) if wrong else (value["requests"], value["responses"])
     if len(requests) != len(responses):
         words = f"expected {len(requests):,}, one for each request; got {len(responses):,}"
-        log.faults.append(Fault(file, f"responses: {words}"))
+        faults.append(Fault(file, f"responses: {words}"))
         return
     for number, (request, response) in enumerate(zip(requests, responses, strict=True)):
         pair = {"request": request, "response": response}
-        yield JsonObject(pair, log.faults, file, lines.get(id(request)), f"interactions[{number}].")
+        yield JsonObject(pair, faults, file, lines.get(id(request)), f"interactions[{number}].")
 
 
 def _body(half: JsonObject) -> bytes:
     kept = half.data
     for name in ("parsed_body", "body_json"):  # projects with vcrpy, req_cassette
         if kept.get(name) is not None:
-            return encode_body(half, name, kept[name], is_json=True)
+            return recorders.encode_body(half, name, kept[name], is_json=True)
     segments = kept.get("bodySegments", kept.get("body_segments"))
     if isinstance(segments, list) and segments:
-        return encode_body(half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True)
+        return recorders.encode_body(
+            half, "bodySegments", segments[0] if len(segments) == 1 else segments, is_json=True
+        )
     value = next((kept[name] for name in ("body", "content", "request_body") if kept.get(name) not in (None, "")), None)
     if isinstance(value, Mapping) and set(value) == {"type", "content"}:
         value = {"string": value["content"]} if value["type"] == "text" else value["content"]
     if isinstance(value, Mapping) and "base64_string" in value:
-        return decode_base64(half, "body.base64_string", value["base64_string"])
+        return recorders.decode_base64(half, "body.base64_string", value["base64_string"])
     if isinstance(value, Mapping) and "string" not in value:
-        return encode_body(half, "body", value)
+        return recorders.encode_body(half, "body", value)
     if isinstance(value, Mapping):
         value = value["string"]
     if value is None or isinstance(value, (str, bytes)):
-        return encode_body(half, "body", value)
+        return recorders.encode_body(half, "body", value)
     half.fault("body", f"expected a text or bytes; got {show_found(value)}")
     return b""
 
@@ -250,19 +207,15 @@ def _status(response: JsonObject) -> int:
     return 0
 
 
-def parse_moment(text: str) -> str | None:
-    """ISO 8601 of a time in RFC 2822 or ISO 8601; None for anything else (headers may be scrubbed)."""
-    try:
-        return iso(seconds(text))
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return iso(seconds(parsedate_to_datetime(text).isoformat()))
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _started(interaction: JsonObject, headers: Mapping[str, str]) -> str | None:
+    recorded = interaction.data.get("recorded_at")
+    started = recorders.parse_moment(headers.get("date", "") if recorded is None else str(recorded))
+    if recorded is not None and started is None:
+        interaction.fault("recorded_at", f"expected a time; got {show_found(recorded)}")
+    return started
 
 
-def _first_byte(response: JsonObject) -> float:
+def _first_byte(interaction: JsonObject, response: JsonObject) -> float:
     """Seconds to the first byte: go-vcr's duration, or curl's time in php-vcr; 0 if unknown."""
     duration, curl = response.data.get("duration"), response.data.get("curl_info")
     if isinstance(duration, str):
@@ -272,3 +225,18 @@ def _first_byte(response: JsonObject) -> float:
         return max(0, duration) * UNITS["ns"]
     spent = curl.get("starttransfer_time") if isinstance(curl, Mapping) else None
     return float(spent) if isinstance(spent, (int, float)) and spent > 0 else 0.0
+
+
+VCR = recorders.RecorderForm(
+    name="VCR",
+    url=lambda request: request.text("uri" if "uri" in request.data else "url"),
+    method=lambda request: request.text("method"),
+    headers=lambda half: headers_of(half.mapping("headers", required=False)),
+    sent=lambda _, half: (_body(half), "body"),
+    answered=lambda _, half: (_body(half), "body"),
+    status=_status,
+    started=_started,
+    first_token_s=_first_byte,
+    read=_interactions,
+)
+calls = VCR.calls

@@ -1,9 +1,5 @@
 """Reads the request and the answer of a span from its attributes, in every convention that records them.
 
-In order: the request as OpenInference got it (with its breakpoints), the GenAI conventions since 1.37,
-OpenLLMetry's one attribute a field, OpenInference's, and the conventions before 1.37: `gen_ai.prompt`, or an event
-a message.
-
 Source: the JSON schemas of the GenAI conventions (semantic-conventions-genai, schema 1.42, 2026) for parts, on
 OpenLLMetry's instrumentations and OpenInference's specification (2026) for `gen_ai.prompt.N.…` and
 `llm.input_messages.N.message.…`.
@@ -19,7 +15,7 @@ from cachecost.base.limits import whole_number
 from cachecost.conversations.readers.apis.formats import Body, answer_of, body_from
 from cachecost.conversations.readers.apis.openai import SHORT, Turns, from_chat_message, tool_use, tools
 from cachecost.conversations.readers.call_builder import parse_json_text
-from cachecost.conversations.readers.common.json_values import array_at, require_object
+from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, require_object
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
 
 Attributes = Mapping[str, Any]
@@ -117,7 +113,7 @@ def _from_openinference(attributes: Attributes) -> Body | None:
     schemas = [parse_json_text(one.get("json_schema")) for one in definitions]
     stated = parse_json_text(attributes.get("llm.invocation_parameters"))
     names = ("system", "thinking", "max_tokens", "output_config")
-    more = {name: stated[name] for name in names if name in stated} if isinstance(stated, Mapping) else {}
+    more = {name: value for name, value in object_or_empty(stated).items() if name in names}
     return {**more, **body, **({"tools": _tools(schemas, "llm.tools")} if schemas else {})}
 
 
@@ -125,9 +121,8 @@ def _from_prompt(attributes: Attributes) -> Body | None:
     prompt = parse_json_text(attributes.get("gen_ai.prompt"))
     if not prompt or is_cut(prompt):
         return None
-    if isinstance(prompt, Mapping) and "messages" in prompt:
-        return body_from(prompt)
-    return body_from({"messages": prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]})
+    messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
+    return body_from(prompt if isinstance(prompt, Mapping) and "messages" in prompt else {"messages": messages})
 
 
 def _event_fields(event: Attributes) -> dict[str, Any]:
@@ -200,12 +195,10 @@ def _openinference_blocks(message: Mapping[str, Any]) -> list[Body]:
         if kind == "reasoning" and "data" in part:
             blocks.append({"type": "redacted_thinking", "data": part["data"]})
         elif kind == "reasoning":
-            thinking = {"thinking": part.get("text"), "signature": part.get("signature")}
-            blocks.append({"type": "thinking", **thinking})
+            blocks.append({"type": "thinking", "thinking": part.get("text"), "signature": part.get("signature")})
         elif kind in ("image", "image_url"):
-            image = part.get("image")
-            inner = image.get("image", image) if isinstance(image, Mapping) else {}
-            url = inner.get("url") if isinstance(inner, Mapping) else None
+            image = object_or_empty(part.get("image"))
+            url = object_or_empty(image.get("image", image)).get("url")
             blocks.append({"type": "image", "source": {"type": "url", "url": url}})
         else:
             blocks.append({**part, "type": kind})

@@ -3,12 +3,8 @@ flat form that Python's and JavaScript's console exporters print, and JavaScript
 the notation of Node's `util.inspect`.
 
 Source: the GenAI semantic conventions (semantic-conventions-genai, schema 1.42, 2026; and 1.28 to 1.36), on
-OpenLLMetry's and OpenInference's names of 2026. Model, usage, time and trace are there; messages only where the
-tracer was configured to write them, breakpoints only where it wrote the request itself. Spans have no order: calls
-are sorted by their start. Not there: whether writes were 5m or 1h (except with the answer's own usage), in most
-conventions tool choice and thinking, what was cut at the limit of an attribute's length, and content stored elsewhere.
-The events of Claude Code (`claude_code.api_request`, `claude_code.api_error`) have the bills of its calls and nothing
-of what was sent. On OTLP: the specification's JSON mapping (1.5: camelCase, ids in hex, 64-bit integers as texts).
+OpenLLMetry's and OpenInference's names of 2026. Spans have no order: calls are sorted by their start. On OTLP: the
+specification's JSON mapping (1.5: camelCase, ids in hex, 64-bit integers as texts).
 """
 
 from __future__ import annotations
@@ -20,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import is_number, is_tokens, whole_number
+from cachecost.base.limits import is_id, is_number, is_tokens, whole_number
 from cachecost.base.times import LATEST, iso, seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, open_input, quiet, read_input
@@ -28,23 +24,16 @@ from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import status_in
 from cachecost.conversations.readers.call_builder import (
     CallBuilder,
-    ErrorsAt,
+    errors_at,
     expect_any,
     first_keys,
     objects,
     parse_json_text,
     sort_by_start,
 )
-from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import ReaderNotes
-from cachecost.conversations.readers.otel.messages import (
-    CHOICE,
-    EVENT_ROLES,
-    Attributes,
-    answer_of_span,
-    is_cut,
-    request_of,
-)
+from cachecost.conversations.readers.otel import messages
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import show_found
@@ -91,7 +80,7 @@ class OtelSpan:
 
 def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
     if "attributes" in value.data or "context" in value.data:
-        is_record = "attributes" in value.data and "body" in value.data
+        is_record = {"attributes", "body"} <= value.data.keys()
         yield _parse_printed_record(value) if is_record else _parse_printed_span(value)
         return
     known = ("resourceSpans", "resourceLogs", "resourceMetrics")
@@ -108,18 +97,43 @@ def _spans_in(value: JsonObject) -> Iterator[OtelSpan]:
 
 def _parse_otlp_span(span: JsonObject) -> OtelSpan:
     status = span.mapping("status", required=False)
+    name, trace, id_, parent = _texts(span, "name", "traceId", "spanId", "parentSpanId")
+    return OtelSpan(
+        span,
+        name,
+        trace,
+        id_,
+        parent,
+        start=_nanoseconds(span, "startTimeUnixNano"),
+        failed=status.get("code") in ERRORS,
+        error=str(status.get("message") or ""),
+        attributes=_attributes(span),
+        events=[(event.text("name", ""), _attributes(event)) for event in span.objects("events")],
+    )
+
+
+def _parse_printed_span(span: JsonObject) -> OtelSpan:
+    """A span as a console exporter prints it: plain attributes, ISO times."""
+    context = span.within(span.mapping("context", required=False), "context")
+    status = span.mapping("status", required=False)
+    trace, id_ = _texts(context, "trace_id", "span_id")
     return OtelSpan(
         span,
         span.text("name", ""),
-        span.text("traceId", ""),
-        span.text("spanId", ""),
-        span.text("parentSpanId", ""),
-        _nanoseconds(span, "startTimeUnixNano"),
-        status.get("code") in ERRORS,
-        str(status.get("message") or ""),
-        _attributes(span),
-        [(event.text("name", ""), _attributes(event)) for event in span.objects("events")],
+        trace,
+        id_,
+        _texts(span, "parent_id")[0],
+        start=span.time("start_time"),
+        failed=status.get("status_code") in ERRORS,
+        error=str(status.get("description") or ""),
+        attributes=span.mapping("attributes", required=False),
+        events=[(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")],
     )
+
+
+def _texts(span: JsonObject, *names: str) -> list[str]:
+    """The texts under `names`; ids may begin with 0x, where an exporter prints them."""
+    return [span.text(name, "").removeprefix("0x") for name in names]
 
 
 def _parse_log_record(record: JsonObject) -> OtelSpan:
@@ -129,56 +143,27 @@ def _parse_log_record(record: JsonObject) -> OtelSpan:
     body = _value(record, "body", record.data["body"]) if record.has("body") else None
     event = {**(body if isinstance(body, dict) else {"body": body}), **attributes}
     start = _nanoseconds(record, "timeUnixNano" if record.has("timeUnixNano") else "observedTimeUnixNano")
-    trace, id_ = record.text("traceId", ""), record.text("spanId", "")
+    trace, id_ = _texts(record, "traceId", "spanId")
     return OtelSpan(record, name, trace, id_, start=start, events=[(name, event)], is_record=True)
-
-
-def _parse_printed_span(span: JsonObject) -> OtelSpan:
-    """A span as a console exporter prints it: plain attributes, ISO times, ids that may begin with 0x."""
-    context = span.within(span.mapping("context", required=False), "context")
-    status = span.mapping("status", required=False)
-    events = [(one.text("name", ""), one.mapping("attributes", required=False)) for one in span.objects("events")]
-    return OtelSpan(
-        span,
-        span.text("name", ""),
-        _printed_id(context, "trace_id"),
-        _printed_id(context, "span_id"),
-        _printed_id(span, "parent_id"),
-        span.time("start_time"),
-        status.get("status_code") in ERRORS,
-        str(status.get("description") or ""),
-        span.mapping("attributes", required=False),
-        events,
-    )
-
-
-def _printed_id(span: JsonObject, name: str) -> str:
-    return span.text(name, "").removeprefix("0x")
 
 
 def _parse_printed_record(record: JsonObject) -> OtelSpan:
     """A log record as a console exporter prints it: plain attributes; the time is in microseconds or ISO 8601."""
     attributes = record.mapping("attributes", required=False)
-    name = str(attributes.get("event.name") or "")
+    attribute = str(attributes.get("event.name") or "")
     if record.has("timeUnixNano"):
         start = _nanoseconds(record, "timeUnixNano")
     elif isinstance(record.data.get("timestamp"), str):
         start = record.time("timestamp")
     else:
         expected, most = "microseconds since the epoch", LATEST * 10**6
-        microseconds = record.get(
-            "timestamp", expected, lambda value: _is_count(value) and int(value) < most, 0, required=False
-        )
-        start = float(microseconds) / 10**6
-    return OtelSpan(
-        record,
-        record.text("eventName", "") or record.text("event_name", "") or name,
-        record.text("traceId", "") or _printed_id(record, "trace_id"),
-        record.text("spanId", "") or _printed_id(record, "span_id"),
-        start=start,
-        events=[(name, {"body": record.data.get("body"), **attributes})],
-        is_record=True,
+        start = float(record.get("timestamp", expected, lambda it: _is_count(it) and int(it) < most, 0, False)) / 10**6
+    names, traces, ids = (
+        _texts(record, *pair) for pair in (("eventName", "event_name"), ("traceId", "trace_id"), ("spanId", "span_id"))
     )
+    name, trace, id_ = next(filter(None, names), attribute), next(filter(None, traces), ""), next(filter(None, ids), "")
+    events = [(attribute, {"body": record.data.get("body"), **attributes})]
+    return OtelSpan(record, name, trace, id_, start=start, events=events, is_record=True)
 
 
 def _nanoseconds(span: JsonObject, name: str) -> float:
@@ -186,9 +171,7 @@ def _nanoseconds(span: JsonObject, name: str) -> float:
 
 
 def _is_count(value: object) -> bool:
-    if isinstance(value, str):
-        return value.isdecimal() and len(value) < 21
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**64
+    return whole_number(value) is not None if isinstance(value, str) else is_id(value)
 
 
 def _attributes(span: JsonObject) -> dict[str, Any]:
@@ -200,24 +183,22 @@ def _value(at: JsonObject, name: str, value: Any) -> Any:
         at.fault(name, f"expected a value object; got {show_found(value)}")
         return None
     kind, inner = next(iter(value.items()), ("", None))
-    place = f"{name}.{kind}"
+    place, values = f"{name}.{kind}", object_or_empty(inner).get("values")
+    values = values if isinstance(values, list) else []
     if kind in ("stringValue", "boolValue", "bytesValue", "doubleValue", ""):
         return inner
-    if kind == "intValue":
-        if isinstance(inner, int) and not isinstance(inner, bool):
-            return inner
-        if isinstance(inner, str) and whole_number(inner.removeprefix("-")) is not None:
-            return int(inner)
-        at.fault(place, f"expected a whole number; got {show_found(inner)}")
-        return None
-    values = object_or_empty(inner).get("values")
-    values = values if isinstance(values, list) else []
     if kind == "arrayValue":
         return [_value(at, place, one) for one in values]
     if kind == "kvlistValue":
-        pairs = [one for one in values if isinstance(one, Mapping)]
-        return {str(one.get("key")): _value(at, place, one.get("value", {})) for one in pairs}
-    at.fault(name, f"expected a value type; got {show_found(kind)}")
+        return {str(one.get("key")): _value(at, place, one.get("value", {})) for one in objects_in(values)}
+    if kind != "intValue":
+        at.fault(name, f"expected a value type; got {show_found(kind)}")
+    elif isinstance(inner, int) and not isinstance(inner, bool):
+        return inner
+    elif isinstance(inner, str) and whole_number(inner.removeprefix("-")) is not None:
+        return int(inner)
+    else:
+        at.fault(place, f"expected a whole number; got {show_found(inner)}")
     return None
 
 
@@ -229,7 +210,7 @@ def model_calls(found: Iterable[OtelSpan], notes: ReaderNotes) -> Iterator[OtelS
     known = {(span.trace, span.id): span for span in spans if span.id}
     for record in (one for one in found if one.is_record):
         owner = known.get((record.trace, record.id))
-        if owner is not None and record.name in (DETAILS, CHOICE, *EVENT_ROLES):
+        if owner is not None and record.name in (DETAILS, messages.CHOICE, *messages.EVENT_ROLES):
             owner.events += record.events
         elif owner is None and record.name == DETAILS:
             spans.append(record)
@@ -301,47 +282,41 @@ def _printed_records(path: Path, faults: list[Fault]) -> Iterator[JsonObject]:
 
 class _PrintedParser:
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
+        self._text, self._at = text, 0
 
     def value(self, depth: int = 0) -> Any:
         kind, token = self._next()
         if kind == "mark" and token in "{[":
             if depth >= DEEPEST:
                 raise Damaged(f"objects more than {DEEPEST} levels deep")
-            return self._fields(depth + 1) if token == "{" else self._items(depth + 1)
+            return self._inside(token == "{", depth + 1)
         if kind == "text":
-            pieces = [_unescape(token)]
+            text = _unescape(token)
             while self._skips("+"):
                 kind, token = self._next()
                 if kind != "text":
                     raise Damaged("expected a text after +")
-                pieces.append(_unescape(token))
-            return "".join(pieces)
+                text += _unescape(token)
+            return text
         if kind == "number" and len(token) <= 30:
             return float(token) if re.search(r"[.e]", token) else int(token.rstrip("n"))
-        if kind == "left_out":
-            return None
-        if kind == "word" and token in WORDS:
-            return WORDS[token]
+        if kind == "left_out" or (kind == "word" and token in WORDS):
+            return WORDS.get(token)
         raise Damaged(f"expected a value; got {token[:20]!r}")
 
-    def _fields(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        while not self._skips("}"):
-            kind, name = self._next()
-            if kind not in ("text", "word", "number") or not self._skips(":"):
+    def _inside(self, is_object: bool, depth: int) -> Any:
+        fields, items = dict[str, Any](), list[Any]()
+        while not self._skips("}" if is_object else "]"):
+            kind, name = self._next() if is_object else ("", "")
+            if is_object and (kind not in ("text", "word", "number") or not self._skips(":")):
                 raise Damaged(f"expected a name and a colon; got {name[:20]!r}")
-            found[_unescape(name) if kind == "text" else name] = self.value(depth)
+            value = self.value(depth)
+            if is_object:
+                fields[_unescape(name) if kind == "text" else name] = value
+            else:
+                items.append(value)
             self._skips(",")
-        return found
-
-    def _items(self, depth: int) -> list[Any]:
-        found = []
-        while not self._skips("]"):
-            found.append(self.value(depth))
-            self._skips(",")
-        return found
+        return fields if is_object else items
 
     def _next(self) -> tuple[str, str]:
         found = TOKEN.match(self._text, self._at)
@@ -383,7 +358,6 @@ EVENT_COUNTS = ("cache_creation", "cache_creation_1h", "cache_creation_5m", "inp
 
 
 def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` holds OpenTelemetry spans; None if it does not."""
     keys = first_keys(head)
     for name in ("resourceSpans", "resourceLogs"):
         if name in keys:
@@ -398,7 +372,6 @@ def sniff(head: bytes) -> str | None:
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their start. Raises InputError with every error; what spans lack goes to `warn`."""
     faults: list[Fault] = []
     notes, builder = ReaderNotes(), CallBuilder(keep_content)
     with open_input(path) as stream:
@@ -412,7 +385,7 @@ def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator
         *claude_calls((span for span in found if event_name(span) is not None), notes),
         *((span, None) for span in model_calls(others, notes)),
     ):
-        with ErrorsAt(span.at, "attributes: "):
+        with errors_at(span.at, "attributes: "):
             calls.append(builder.build(**(parsed or _parse_call(span, notes))))
     notes.report(path, warn)
     if faults:
@@ -428,10 +401,12 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
         names = ("http.response.status_code", "http.status_code", "error.type")
         numbers = (whole_number(str(attributes.get(name, ""))) or 0 for name in names)
         status = next((number for number in numbers if 400 <= number <= 599), status_in(" ".join(errors)))
-    body = request_of(attributes, span.events)
+    body = messages.request_of(attributes, span.events)
     if body is None:
         body = {"messages": []}
-        cut = any(is_cut(attributes.get(name)) for name in ("gen_ai.input.messages", "gen_ai.prompt", "input.value"))
+        cut = any(
+            messages.is_cut(attributes.get(name)) for name in ("gen_ai.input.messages", "gen_ai.prompt", "input.value")
+        )
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
     # an instrumentation calls each server of a protocol by the name of its client library
@@ -443,7 +418,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     return {
         "body": {**({"max_tokens": limit} if limit else {}), **body, "model": model},
         "usage": usage,
-        "answer": answer_of_span(attributes, span.events),
+        "answer": messages.answer_of_span(attributes, span.events),
         "timestamp": iso(span.start),
         "first_token_s": float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0,
         "host": at if is_sure else host,
@@ -454,24 +429,21 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
     }
 
 
-def _usage(attributes: Attributes) -> Usage | None:
+def _usage(attributes: messages.Attributes) -> Usage | None:
     """The usage of the recorded answer, which splits 5m and 1h writes; else that of the attributes."""
     output = parse_json_text(attributes.get("output.value"))
-    own = output.get("usage") if isinstance(output, Mapping) else None
-    if isinstance(own, Mapping) and "cache_creation" in own:
+    own = object_or_empty(object_or_empty(output).get("usage"))
+    if "cache_creation" in own:
         return usage_from(own, "output.value.usage", "anthropic")
     counts = {name: value for name, value in attributes.items() if name.startswith(USAGE)}
     texts = {name: whole_number(value) for name, value in counts.items() if isinstance(value, str)}
     counts |= {name: number for name, number in texts.items() if number is not None}
     metadata = parse_json_text(attributes.get(METADATA))
-    by_provider = metadata.values() if isinstance(metadata, Mapping) else ()
-    for one in (found for found in by_provider if isinstance(found, Mapping)):
-        raw = one.get("usage")
-        if isinstance(raw, Mapping) and "input_tokens" in raw:
+    for one in objects_in(list(object_or_empty(metadata).values())):
+        raw = object_or_empty(one.get("usage"))
+        if "input_tokens" in raw:
             return usage_from(raw, f"{METADATA}.usage", "anthropic")
-        written = one.get("cacheCreationInputTokens") or (
-            raw.get("cacheWriteInputTokens") if isinstance(raw, Mapping) else 0
-        )
+        written = one.get("cacheCreationInputTokens") or raw.get("cacheWriteInputTokens")
         counts |= {AI_WRITTEN: written} if written and not counts.get(AI_WRITTEN) else {}
     return usage_from(counts, "usage", "otel") if counts else None
 
@@ -545,12 +517,9 @@ def _event_number(at: JsonObject, name: str) -> float:
 
 
 def _are_tokens(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.isdecimal() and len(value) < 16 and is_tokens(int(value))
-    return is_tokens(value)
+    return is_tokens(whole_number(value) if isinstance(value, str) and len(value) < 16 else value)
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.replace(".", "", 1).isdecimal() and len(value) < 20
-    return is_number(value)
+    is_text = isinstance(value, str)
+    return value.replace(".", "", 1).isdecimal() and len(value) < 20 if is_text else is_number(value)
