@@ -35,17 +35,15 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
-from cachecost.conversations.readers.common.json_values import object_or_empty
+from cachecost.conversations.readers.common.json_values import decode, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
     RoleBlocks,
     Session,
-    SessionCall,
     SessionFormat,
     SessionParser,
     last_of,
-    piece_of,
     time_of,
 )
 from cachecost.conversations.usage_shapes import usage_from
@@ -54,7 +52,7 @@ from cachecost.providers.prices import terms_of
 from cachecost.providers.rules import RuleBook
 
 Raw = msgspec.Raw
-ITEM_LIST = msgspec.json.Decoder(list[Raw] | None)
+ITEM_LIST: Any = list[Raw] | None
 
 
 class Line(msgspec.Struct):
@@ -130,14 +128,6 @@ class Compacted(msgspec.Struct):
     replacement_history: Raw = Raw(b"null")
 
 
-LINE = msgspec.json.Decoder(Line)
-META = msgspec.json.Decoder(Meta)
-TURN_CONTEXT = msgspec.json.Decoder(TurnContext)
-ITEM = msgspec.json.Decoder(Item)
-EVENT = msgspec.json.Decoder(Event)
-USAGE_RECORD = msgspec.json.Decoder(UsageRecord)
-COMPACTED = msgspec.json.Decoder(Compacted)
-
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
 ITEM_KIND = "item"
@@ -174,13 +164,9 @@ class Rollout(SessionParser):
         """When the file was begun."""
         self._window = 0
         """The model's context window as the client has it; 0: not stated."""
-        self._notes = ReaderNotes()
-        self._request: list[Piece] = []
         self._answer: list[Piece] = []
         self._later: list[Piece] = []
         """What was recorded after the answer began, for the request after it."""
-        self._events: set[str] = set()
-        self._is_cut = False
         self._has_thinking = False
         self._has_images = False
         self._sent: float | None = None
@@ -194,38 +180,38 @@ class Rollout(SessionParser):
         """When the turn that is read began, where its lines have the time of a copy."""
 
     def read_line(self, number: int, raw: bytes) -> None:
-        line = LINE.decode(raw)
+        line = decode(raw, Line)
         handler = HANDLERS.get(line.type)
         if handler is not None:
             handler(self, line, number)
 
     def meta(self, line: Line, number: int) -> None:
         """The head of the file, or a copy of an ancestor's head."""
-        meta = META.decode(line.payload)
+        meta = decode(line.payload, Meta)
         self._root = meta.forked_from_id or meta.id
-        if self._meta.id and not (meta.id and meta.id in self._path.name):
+        if self._meta.id and not (meta.id and meta.id in self.path.name):
             return
         if meta.forked_from_id:
-            self._events.add("fork")
+            self.chain.events.add("fork")
         self._meta, self._head = meta, time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
     def turn_context(self, line: Line, number: int) -> None:
-        context = TURN_CONTEXT.decode(line.payload)
+        context = decode(line.payload, TurnContext)
         self._settle(context.model, context.effort, context.service_tier)
         self._sent = time_of(line.timestamp)
 
     def _settle(self, model: str | None, effort: str | None, tier: str | None) -> None:
         if effort and self._effort and effort != self._effort:
-            self._events.add("effort")
+            self.chain.events.add("effort")
         self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
 
     def item(self, line: Line, number: int) -> None:
         """A part of the conversation."""
-        item, time = ITEM.decode(line.payload), time_of(line.timestamp)
+        item, time = decode(line.payload, Item), time_of(line.timestamp)
         if not item.type or item.type == "ghost_snapshot":
             return
-        piece = piece_of(ITEM_KIND, line.payload, self._keeps)
+        piece = self.piece(ITEM_KIND, line.payload)
         if (item.type == "message" and item.role == "assistant") or (
             item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
         ):
@@ -238,29 +224,27 @@ class Rollout(SessionParser):
         self._sent = time
         if not self._has_images and b'"input_image"' in bytes(line.payload):
             self._has_images = True
-            self._events.add("images")
-        (self._request if self._answered is None else self._later).append(piece)
+            self.chain.events.add("images")
+        (self.chain.request if self._answered is None else self._later).append(piece)
 
     def compacted(self, line: Line, number: int) -> None:
         """From here on the history is another one."""
-        compacted = COMPACTED.decode(line.payload)
+        compacted = decode(line.payload, Compacted)
         self._drop_answer()
-        if items := ITEM_LIST.decode(compacted.replacement_history):
-            self._request = [piece_of(ITEM_KIND, item, self._keeps) for item in items]
+        if items := decode(compacted.replacement_history, ITEM_LIST):
+            self.chain.cut(*(self.piece(ITEM_KIND, item) for item in items))
         else:
-            self._request = [piece_of(SUMMARY, Raw(msgspec.json.encode(compacted.message or "")), self._keeps)]
-        self._is_cut = True
-        self._events.add("compaction")
+            self.chain.cut(self.piece(SUMMARY, Raw(msgspec.json.encode(compacted.message or ""))))
         self._sent = time_of(line.timestamp)
 
     def _drop_answer(self) -> None:
         """An answer that nobody billed (interrupted, failed) is only a part of the history."""
-        self._request += [*self._answer, *self._later]
+        self.chain.request += [*self._answer, *self._later]
         self._answer, self._later = [], []
         self._answered = None
 
     def event(self, line: Line, number: int) -> None:
-        event = EVENT.decode(line.payload)
+        event = decode(line.payload, Event)
         if event.type == "token_count" and event.info is not None:
             self._add_counted_call(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
@@ -269,18 +253,18 @@ class Rollout(SessionParser):
             is_copied = started is not None and time is not None and 0 <= started < time - MOST_DELAY
             self._copied = started if is_copied else None
         elif event.type in ("error", "stream_error"):
-            self._events.add("error")
+            self.chain.events.add("error")
         elif event.type == "thread_settings_applied" and event.thread_settings is not None:
             settings = event.thread_settings
             self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
         elif event.type == "user_message" or (
-            event.type == "item_completed" and ITEM.decode(event.item).type == "UserMessage"
+            event.type == "item_completed" and decode(event.item, Item).type == "UserMessage"
         ):
-            self._events.add("human")
+            self.chain.events.add("human")
 
     def usage_record(self, line: Line, number: int) -> None:
         """The bill of one response."""
-        record = USAGE_RECORD.decode(line.payload)
+        record = decode(line.payload, UsageRecord)
         if record.usage is None:
             return
         counts = _counts(record.usage)
@@ -321,17 +305,15 @@ class Rollout(SessionParser):
         copied: list[Piece] = []
         for call in self.session.calls:
             copied = [*([] if call.is_cut else copied), *call.request, *call.answer]
-            self._events |= call.events & {"fork"}
-        if not self._is_cut:
-            self._request = [*copied, *self._request]
-        self.session.copies, self.session.calls = self.session.calls, []
-        self._notes = ReaderNotes()
+            self.chain.events |= call.events & {"fork"}
+        if not self.chain.is_cut:
+            self.chain.request = [*copied, *self.chain.request]
+        self.session.copies, self.session.calls, self.chain.last = self.session.calls, [], None
+        self.notes = ReaderNotes()
 
     def read(self, faults: list[Fault], warn: Warn) -> Session:
         session = super().read(faults, warn)
-        if self._keeps and not faults:
-            for note in session.notes:
-                warn(f"{self._path}: {note}")
+        if self.keeps and not faults:
             value = json.loads(bytes(self._meta.base_instructions))
             text = value.get("text") if isinstance(value, dict) else value
             session.system = text if isinstance(text, str) else ""
@@ -344,7 +326,7 @@ class Rollout(SessionParser):
         has_records = None not in version and tuple(version) >= RECORDS_SINCE
         if self._meta.forked_from_id and has_records and is_all_copied and not self._has_records:
             self._drop_copies()
-        self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
+        self.notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
         return super().finish()
 
     def _add_call(self, line: Line, number: int, counts: Mapping[str, Any], known: str, most: int = 0) -> None:
@@ -357,27 +339,25 @@ class Rollout(SessionParser):
             rules = RULES.rules(host, self._model, None if end is None else day_of(end))
         window = most or (max(self._window, rules.context_window) if rules else 0)
         if window and usage.total_input > window:
-            self._notes.skip("call", f"more than the context window of {window:,} tokens")
+            self.notes.skip("call", f"more than the context window of {window:,} tokens")
             self._drop_answer()
             return
         charges_writes = rules is not None and rules.matching == "breakpoint"
         if charges_writes and usage.input_tokens and counts.get("cache_write_input_tokens") is None:
-            self._notes.add("call", NO_WRITES)
+            self.notes.add("call", NO_WRITES)
         start = self._began if self._answered is not None else last_of(self._sent, self._ended)
-        calls, agent, meta = self.session.calls, _agent(self._meta), self._meta
+        agent, meta = _agent(self._meta), self._meta
         bill = billed_call(number, self._model, usage, end if start is None else start, end, agent=agent, id=known)
-        bill.number, bill.session, bill.version = len(calls) + 1, meta.session_id or meta.id, meta.cli_version or ""
+        bill.session, bill.version = meta.session_id or meta.id, meta.cli_version or ""
         bill.host, bill.has_thinking = stated or "", self._has_thinking
         bill.modes = terms_of({"service_tier": self._tier}, False).modes
-        call = SessionCall(bill, calls[-1] if calls else None, self._events, thread=meta.id if agent else "")
-        call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
+        call = self.add_call(bill, self._answer)
+        call.thread = meta.id if agent else ""
         if self._copied is not None:
             bill.start = bill.end = self._copied
         elif self._answered is not None and bill.start is not None:
             call.first_token_s = max(0.0, self._answered - bill.start)
-        calls.append(call)
-        self._request, self._answer, self._later = self._later, [], []
-        self._events, self._is_cut, self._has_thinking = set(), False, False
+        self.chain.request, self._answer, self._later, self._has_thinking = self._later, [], [], False
         self._answered, self._began, self._ended = None, None, end
 
 

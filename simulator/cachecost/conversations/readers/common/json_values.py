@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
 
 from cachecost.prompts.request import NotAMessage
+
+Value = TypeVar("Value")
+
+
+@cache
+def _decoder(kind: type[Value]) -> msgspec.json.Decoder[Value]:
+    return msgspec.json.Decoder(kind)
+
+
+def decode(data: bytes | str | msgspec.Raw, kind: type[Value]) -> Value:
+    """JSON as a value of that type. Raises what msgspec raises."""
+    return _decoder(kind).decode(data)
 
 
 def objects_in(value: Any) -> list[Mapping[str, Any]]:

@@ -24,6 +24,7 @@ from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.blocks import NOTHING, THINKING, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import TTL, Breakpoint, NotAMessage, Request, block_of, text_block
@@ -75,6 +76,29 @@ class SessionCall:
     def conversation(self) -> str:
         """The session as a recorded call names it: sub-agents are conversations of their own."""
         return f"{self.bill.session} {self.thread}".strip()
+
+
+@dataclass(slots=True, eq=False)
+class CallChain:
+    """A thread while its records are read: its last call, and what has been recorded for the next one since then."""
+
+    thread: str = ""
+    last: SessionCall | None = None
+    request: list[Piece] = field(default_factory=list)
+    events: set[str] = field(default_factory=set)
+    is_cut: bool = False
+
+    def cut(self, *pieces: Piece) -> None:
+        """A compaction: the history is replaced with these pieces."""
+        self.request, self.is_cut = [*pieces], True
+        self.events.add("compaction")
+
+    def add_call(self, bill: BilledCall, answer: Sequence[Any] = ()) -> SessionCall:
+        """The call that sent what was recorded; the next one continues it."""
+        call = SessionCall(bill, self.last, self.events, thread=self.thread, request=self.request, answer=answer)
+        call.is_cut, self.is_cut = self.is_cut, False
+        self.last, self.request, self.events = call, [], set()
+        return call
 
 
 @dataclass(slots=True)
@@ -132,17 +156,17 @@ def _complete_bills(calls: Iterable[SessionCall]) -> None:
         call.bill.events = tuple(name for name in EVENTS if name in call.events)
 
 
-def project_and_bills(calls: Sequence[SessionCall]) -> tuple[str, list[BilledCall]]:
-    """The folder that the agent worked in, and what the bill needs of each numbered call whose usage is known."""
-    return calls[0].project if calls else "", [call.bill for call in calls if call.is_billed]
+def bills_of(calls: Iterable[SessionCall]) -> list[BilledCall]:
+    """What a bill needs of each numbered call whose usage is known."""
+    return [call.bill for call in calls if call.is_billed]
 
 
-def damaged_places(faults: Iterable[Fault], path: Path) -> list[tuple[int, str]]:
+def damaged_places(faults: Iterable[Fault], path: Path) -> tuple[tuple[int, str], ...]:
     """Errors as a `SessionFile` lists them: those of files beside `path` name their file."""
-    return [
+    return tuple(
         (fault.line or 0, fault.message if fault.file == str(path) else f"{Path(fault.file).name}: {fault.message}")
         for fault in faults
-    ]
+    )
 
 
 def top_sessions(
@@ -208,10 +232,6 @@ def time_of(timestamp: str | None) -> float | None:
 def last_of(*times: float | None) -> float | None:
     """The latest of the times that are known."""
     return max((time for time in times if time is not None), default=None)
-
-
-def piece_of(kind: str, data: msgspec.Raw, keeps_content: bool) -> Piece:
-    return Piece(kind, memoryview(data).nbytes, data if keeps_content else None)
 
 
 AGENT_NUMBER = re.compile(r" \d+$")
@@ -440,16 +460,33 @@ def on_last_block(node: Thread, ttl: TTL = "5m") -> Breakpoint | None:
 
 
 class SessionParser:
-    """A file with one session while it is read, line by line."""
+    """A file while it is read: one with a session, line by line, or what overrides `read`.
+
+    `path` is the file with the calls, `notes` what is said of it where its calls are read with content.
+    """
+
+    requests: ClassVar[Callable[..., SessionRequests]] = SessionRequests
 
     def __init__(self, path: Path, keeps_content: bool) -> None:
         self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+        self.path = path
+        self.keeps = keeps_content
+        self.chain = CallChain()
+        self.notes = ReaderNotes()
 
     def read_line(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
         raise NotImplementedError
+
+    def piece(self, kind: str, data: msgspec.Raw) -> Piece:
+        return Piece(kind, memoryview(data).nbytes, data if self.keeps else None)
+
+    def add_call(self, bill: BilledCall, answer: Sequence[Any] = ()) -> SessionCall:
+        """The next call of the chain."""
+        call = self.chain.add_call(bill, answer)
+        self.session.calls.append(call)
+        bill.number = len(self.session.calls)
+        return call
 
     def finish(self) -> Session:
         """The session, after the last line."""
@@ -458,33 +495,35 @@ class SessionParser:
 
     def read(self, faults: list[Fault], warn: Warn) -> Session:
         """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
-        faults += read_lines(self._path, self.read_line, warn)
+        faults += read_lines(self.path, self.read_line, warn)
         return self.finish()
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFormat:
-    """A format whose files hold one session each. `client` is as in `SessionFile`, `name` as people write it."""
+    """A format of sessions. `client` is as in `SessionFile`, `name` as people write it."""
 
     client: str
     name: str
-    parser: type[SessionParser]
-    to_blocks: ToBlocks
+    parser: Callable[[Path, bool], SessionParser]
+    to_blocks: ToBlocks = blocks_of_role
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls in the order of their bills; copies of one call in other files share its `id`. Raises InputError
         with every error, each with its line."""
         faults: list[Fault] = []
-        session = self.parser(path, True).read(faults, warn)
+        parser = self.parser(path, True)
+        session = parser.read(faults, warn)
+        parser.notes.report(path, warn)
         if faults:
             raise InputError(faults)
-        requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
+        requests = parser.requests(path, self.name, keep_content, faults, self.to_blocks, session.system)
         yield from requests.calls(session)
 
     def session_files(self, path: Path) -> list[SessionFile]:
-        """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
+        """The calls of a file without content, for a bill. What is damaged is listed, and the rest counts."""
         faults: list[Fault] = []
-        session = self.parser(path, False).read(faults, quiet)
-        damaged = tuple((fault.line or 0, fault.message) for fault in faults)
-        _, calls = project_and_bills(session.calls)
+        parser = self.parser(path, False)
+        session = parser.read(faults, quiet)
+        damaged, calls = damaged_places(faults, parser.path), bills_of(session.calls)
         return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]
