@@ -26,8 +26,7 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.input_files import BOM, billed_call
-from cachecost.conversations.readers.apis.gemini import from_generate_content
-from cachecost.conversations.readers.common.json_values import object_at, object_or_empty
+from cachecost.conversations.readers.common.json_values import decode, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.conversations.readers.common.session_calls import (
     Piece,
@@ -37,9 +36,9 @@ from cachecost.conversations.readers.common.session_calls import (
     SessionFormat,
     SessionParser,
     last_of,
-    piece_of,
     time_of,
 )
+from cachecost.conversations.readers.gemini_cli.reader import content_blocks
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_of_provider, maker_of
@@ -49,19 +48,19 @@ Raw = msgspec.Raw
 EMPTY = Raw(b"null")
 
 
-class Origin(msgspec.Struct):
+class Origin(msgspec.Struct, rename="camel"):
     """Where a record was copied from: `/branch` copies those of a session into a new one."""
 
-    session: str = msgspec.field(default="", name="sessionId")
+    session_id: str = ""
 
 
-class Record(msgspec.Struct):
+class Record(msgspec.Struct, rename="camel"):
     """A line: `type` is user, assistant, tool_result or system."""
 
     type: str = ""
     uuid: str = ""
-    parent: str | None = msgspec.field(default=None, name="parentUuid")
-    session: str | None = msgspec.field(default=None, name="sessionId")
+    parent_uuid: str | None = None
+    session_id: str | None = None
     timestamp: str | None = None
     subtype: str | None = None
     cwd: str | None = None
@@ -71,8 +70,8 @@ class Record(msgspec.Struct):
     usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
     payload: Raw = msgspec.field(default=EMPTY, name="systemPayload")
     copied_from: Origin | None = msgspec.field(default=None, name="forkedFrom")
-    agent_id: str | None = msgspec.field(default=None, name="agentId")
-    agent_name: str | None = msgspec.field(default=None, name="agentName")
+    agent_id: str | None = None
+    agent_name: str | None = None
 
 
 class Message(msgspec.Struct):
@@ -98,33 +97,30 @@ class Response(msgspec.Struct):
     subagent_name: str | None = None
 
 
-class Telemetry(msgspec.Struct):
+class Telemetry(msgspec.Struct, rename="camel"):
     """`ui_telemetry`."""
 
-    event: Response = msgspec.field(default_factory=Response, name="uiEvent")
+    ui_event: Response = msgspec.field(default_factory=Response)
 
 
 class Kind(msgspec.Struct):
     name: str = msgspec.field(default="", name="event.name")
 
 
-class TelemetryKind(msgspec.Struct):
+class TelemetryKind(msgspec.Struct, rename="camel"):
     """`ui_telemetry` of any kind: only an answer's is decoded further."""
 
-    event: Kind = msgspec.field(default_factory=Kind, name="uiEvent")
+    ui_event: Kind = msgspec.field(default_factory=Kind)
 
 
-class Compression(msgspec.Struct):
+class Compression(msgspec.Struct, rename="camel"):
     """`chat_compression`: what the history is replaced with."""
 
-    history: list[Raw] | None = msgspec.field(default=None, name="compressedHistory")
+    compressed_history: list[Raw] | None = None
 
 
-RECORD = msgspec.json.Decoder(Record)
-MESSAGE = msgspec.json.Decoder(Message | None)
-TELEMETRY = msgspec.json.Decoder(Telemetry)
-TELEMETRY_KIND = msgspec.json.Decoder(TelemetryKind)
-COMPRESSION = msgspec.json.Decoder(Compression | None)
+MESSAGE: Any = Message | None
+COMPRESSION: Any = Compression | None
 
 
 ANY_SERVER = "openai"
@@ -158,10 +154,10 @@ class QwenSession(SessionParser):
         self._agent_model: str | None = None
 
     def read_line(self, number: int, raw: bytes) -> None:
-        record = RECORD.decode(raw)
+        record = decode(raw, Record)
         if record.uuid and record.uuid in self._nodes:
             return
-        node = Node(self._nodes.get(record.parent or ""), time_of(record.timestamp))
+        node = Node(self._nodes.get(record.parent_uuid or ""), time_of(record.timestamp))
         handler = HANDLERS.get(record.type)
         if handler is not None:
             handler(self, record, node, number)
@@ -170,13 +166,13 @@ class QwenSession(SessionParser):
         self.session.project = self.session.project or record.cwd or ""
 
     def input(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._piece("user", record.message)
+        node.piece = self._parts("user", record.message)
         node.is_human = record.type == "user"
 
     def system(self, record: Record, node: Node, number: int) -> None:
         if record.subtype == "ui_telemetry":
-            if TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
-                event = TELEMETRY.decode(record.payload).event
+            if decode(record.payload, TelemetryKind).ui_event.name == API_RESPONSE:
+                event = decode(record.payload, Telemetry).ui_event
                 usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
                 end = time_of(event.timestamp) or node.time
                 took = _seconds(event.duration_ms, "duration_ms")
@@ -191,16 +187,16 @@ class QwenSession(SessionParser):
                     call.bill.id = event.response_id or ""
                     node.response = call
         elif record.subtype == "chat_compression":
-            compression = COMPRESSION.decode(record.payload)
-            if compression is not None and compression.history is not None:
-                node.cut = tuple(piece_of("content", one, self._keeps) for one in compression.history)
+            compression = decode(record.payload, COMPRESSION)
+            if compression is not None and compression.compressed_history is not None:
+                node.cut = tuple(self.piece("content", one) for one in compression.compressed_history)
 
-    def _piece(self, kind: str, message: msgspec.Raw) -> Piece | None:
-        found = MESSAGE.decode(message)
-        return None if found is None else piece_of(kind, found.parts, self._keeps)
+    def _parts(self, kind: str, message: msgspec.Raw) -> Piece | None:
+        found = decode(message, MESSAGE)
+        return None if found is None else self.piece(kind, found.parts)
 
     def assistant(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._piece("model", record.message)
+        node.piece = self._parts("model", record.message)
         if record.usage is None:
             return
         request = _RequestPath(node.parent)
@@ -210,7 +206,7 @@ class QwenSession(SessionParser):
             model = record.model
             if not model:  # that of the session which started an agent: its own file does not say
                 if record.agent_id and self._agent_model is None:
-                    self._agent_model = _read_model(self._path)
+                    self._agent_model = _read_model(self.path)
                 model = self._agent_model
             call = self._new_call(record, number, model, usage, request.time, node.time)
             call.bill.id = record.uuid
@@ -226,10 +222,9 @@ class QwenSession(SessionParser):
     def _new_call(
         self, record: Record, number: int, model: str | None, usage: Usage, start: float | None, end: float | None
     ) -> SessionCall:
-        bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session or "")
-        bill.number, bill.version = len(self.session.calls) + 1, record.version or ""
-        call = SessionCall(bill)
-        self.session.calls.append(call)
+        bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session_id or "")
+        bill.version, call = record.version or "", self.add_call(bill)
+        call.before = None
         return call
 
     def _set_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
@@ -237,7 +232,7 @@ class QwenSession(SessionParser):
         is known by its tokens, the n-th time that they occur."""
         bill = call.bill
         bill.agent, call.thread = name or agent, agent or name
-        session = record.copied_from.session if record.copied_from else bill.session
+        session = record.copied_from.session_id if record.copied_from else bill.session
         figures = f"{session} {call.thread} {bill.total_input}/{bill.read}/{bill.tokens[4]}"
         self._figures[figures] += 1
         bill.id = f"{figures} {self._figures[figures]}"
@@ -336,9 +331,7 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     if kind == "content":
         content = object_at(value, "compressedHistory")
         role, parts = str(content.get("role") or "user"), content.get("parts")
-    if parts:
-        body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
-        yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
+    yield from content_blocks(role, parts)
 
 
 FORMAT = SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
