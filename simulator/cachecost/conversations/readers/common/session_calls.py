@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -35,11 +35,12 @@ CUT_OFF = "cut off"
 
 class Piece(NamedTuple):
     """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
-    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind."""
+    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind. Errors begin with `place`."""
 
     kind: str
     chars: int
-    data: msgspec.Raw | list[Any] | None
+    data: msgspec.Raw | bytes | list[Any] | None
+    place: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -305,7 +306,7 @@ class SessionRequests:
                 self._threads[call] = _then(thread, answer)
                 made = None if call.is_copy else self._recorded_call(call, thread, answer)
             except (NotAMessage, ValueError) as error:
-                self.faults.append(Fault(str(self.path), str(error), call.bill.line))
+                self.faults.append(Fault(str(self.path), str(error), call.bill.line or None))
             else:
                 if made is not None:
                     self._lines[call.bill.number] = call.bill.line
@@ -348,9 +349,13 @@ class SessionRequests:
         return [self._message(role, blocks) for role, blocks in grouped if blocks]
 
     def _role_blocks(self, pieces: Sequence[Piece]) -> Iterator[RoleBlocks]:
-        for kind, _, data in pieces:
+        for kind, _, data, place in pieces:
             if data is not None:
-                yield from self.to_blocks(kind, data if isinstance(data, list) else json_value(bytes(data).decode()))
+                try:
+                    value = data if isinstance(data, list) else json_value(bytes(data).decode())
+                except ValueError as error:
+                    raise ValueError(f"{place}{error}") from None
+                yield from self.to_blocks(kind, value)
 
     def _message(self, role: str, blocks: Iterable[Any]) -> Message:
         made = (
@@ -478,8 +483,8 @@ class SessionParser:
         """Read one line. Raises what decoding raises, and NotAMessage."""
         raise NotImplementedError
 
-    def piece(self, kind: str, data: msgspec.Raw) -> Piece:
-        return Piece(kind, memoryview(data).nbytes, data if self.keeps else None)
+    def piece(self, kind: str, data: msgspec.Raw | bytes, place: str = "") -> Piece:
+        return Piece(kind, memoryview(data).nbytes, data if self.keeps else None, place)
 
     def add_call(self, bill: BilledCall, answer: Sequence[Any] = ()) -> SessionCall:
         """The next call of the chain."""
@@ -497,6 +502,21 @@ class SessionParser:
         """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
         faults += read_lines(self.path, self.read_line, warn)
         return self.finish()
+
+
+class StoreParser(SessionParser):
+    """A store of several sessions, or of several files: its calls are numbered in the order of their times."""
+
+    requests = staticmethod(partial(StoreRequests, marked=2))
+
+    def stored_calls(self, faults: list[Fault]) -> Iterable[SessionCall]:
+        """The calls, with their projects, session by session. Raises InputError where the file cannot be read."""
+        raise NotImplementedError
+
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        calls = self.session.calls = number_calls(self.stored_calls(faults))
+        self.session.project = calls[0].project if calls else ""
+        return self.session
 
 
 @dataclass(frozen=True, slots=True)
