@@ -350,9 +350,11 @@ class SessionRequests:
 
     def _role_blocks(self, pieces: Sequence[Piece]) -> Iterator[RoleBlocks]:
         for kind, _, data, place in pieces:
-            if data is not None:
+            if isinstance(data, list):
+                yield from blocks_of_role(kind, data)
+            elif data is not None:
                 try:
-                    value = data if isinstance(data, list) else json_value(bytes(data).decode())
+                    value = json_value(bytes(data).decode())
                 except ValueError as error:
                     raise ValueError(f"{place}{error}") from None
                 yield from self.to_blocks(kind, value)
