@@ -19,13 +19,14 @@ DAMAGED = (msgspec.DecodeError, OutOfLimits, UnicodeDecodeError, RecursionError)
 
 
 @cache
-def _decoder(kind: type[Value]) -> msgspec.json.Decoder[Value]:
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
 def decode(data: bytes | str | msgspec.Raw, kind: type[Value]) -> Value:
     """JSON as a value of that type. Raises what msgspec raises."""
-    return _decoder(kind).decode(data)
+    value: Value = _decoder(kind).decode(data)
+    return value
 
 
 def decode_record(
