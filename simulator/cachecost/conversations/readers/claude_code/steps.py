@@ -7,7 +7,7 @@ looked at field by field, so that each error names its field.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -31,14 +31,11 @@ from cachecost.conversations.input_files import (
     quiet,
 )
 from cachecost.conversations.json_object import (
-    BETWEEN,
-    KIND,
     JsonObject,
-    TranscriptStep,
     json_line,
     parse_json,
-    parse_steps,
 )
+from cachecost.conversations.readers.claude_code.content_free import KIND, parse_steps
 from cachecost.conversations.readers.claude_code.lines import (
     BOUNDARIES,
     MAIN,
@@ -58,7 +55,7 @@ from cachecost.conversations.readers.claude_code.lines import (
 )
 from cachecost.conversations.readers.claude_code.transcript import CLIENT, Transcript, answer_key, decode_state
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import BYTES_PER_TOKEN, SessionCall
+from cachecost.conversations.readers.common.session_calls import BYTES_PER_TOKEN, SessionCall, bills_of
 from cachecost.prompts.blocks import Block, digest_of, encode_simple
 from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
 from cachecost.prompts.request import TTL, NotAMessage, show_found
@@ -243,11 +240,10 @@ class InputRecord:
 class Step(SessionCall):
     """A call with what its request and its answer contain; both have no blocks where content is not read.
 
-    `after` is the time of the record before the request, `inputs` what was recorded since then, `breakpoints` those of
-    its request, where they are recorded. `agent_name` names a sub-agent without an id by its place in the file.
+    `inputs` is what was recorded since its request, `breakpoints` those of its request, where they are recorded.
+    `agent_name` names a sub-agent without an id by its place in the file.
     """
 
-    after: float | None = None
     agent_name: str = ""
     breakpoints: RecordedBreakpoints | None = None
     request: list[TranscriptBlock] = field(default_factory=list)
@@ -262,16 +258,6 @@ class Step(SessionCall):
     def conversation(self) -> str:
         """A sub-agent has the session of the main thread, also in a file of its own."""
         return self.bill.session
-
-    def without_content(self) -> TranscriptStep:
-        """The step as its content-free form has it."""
-        call = self.bill
-        step = TranscriptStep(call.number, call.line, self.thread, call.before or None, call.model, call.usage)
-        step.after, step.answered, step.ended = self.after, call.answered, call.end
-        step.blocks, step.thinking, step.modes, step.summed = call.blocks, call.has_thinking, call.modes, call.is_summed
-        step.between = tuple(name for name in BETWEEN if name in call.events)
-        step.session, step.project, step.agent, step.id = call.session, self.project, self.agent, call.id
-        return step
 
 
 _piece_of_kind = cache(AnswerPiece)
@@ -501,23 +487,24 @@ def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[T
 NumberedLines = Iterator[tuple[int, bytes]]
 
 
-def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
-    """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
+def read_steps(path: Path, warn: Warn = quiet) -> Sequence[SessionCall]:
+    """The calls of a transcript without content, or of the content-free form of one, in the order of their first lines.
 
     Lines are read one by one and not kept. What was skipped, and an incomplete last line, goes to `warn`.
     Raises InputError with every error, each with its line.
     """
     faults: list[Fault] = []
     first, rest = _open(path, faults, warn)
+    calls: Sequence[SessionCall]
     if first is not None and first.data.get("kind") == KIND:
-        steps = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
+        calls = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
     else:
         transcript = DetailedTranscript(path, faults)
         transcript.read_lines(first, rest, warn)
-        steps = [step.without_content() for step in transcript.steps if not step.is_copy]
+        calls = [step for step in transcript.steps if not step.is_copy]
     if faults:
         raise InputError(faults)
-    return steps
+    return calls
 
 
 def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
@@ -547,24 +534,14 @@ def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) 
             yield line
 
 
-def read_step_bills(path: Path) -> list[BilledCall]:
-    """The bill of the content-free form of a transcript, a call a step. Raises InputError with every error."""
-    made = []
-    for step in read_steps(path):
-        start = step.answered if step.after is None else step.after
-        bill = billed_call(step.line, step.model, step.usage, start, step.ended, modes=step.modes, blocks=step.blocks)
-        bill.number, bill.before, bill.events = step.number, step.before or 0, step.between
-        bill.agent = step.chain if step.chain.startswith(SIDE) else ""
-        bill.has_thinking, bill.is_summed, bill.answered = step.thinking, step.summed, step.answered
-        made.append(bill)
-    return made
-
-
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
     """The session in a transcript, and the state to go on from; `state` is that of an earlier reading. Raises
     InputError where the file cannot be read."""
     if not state and path.is_file() and is_content_free(path):
-        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
+        calls = read_steps(path)
+        for call in calls:
+            call.bill.agent = call.thread if call.thread.startswith(SIDE) else ""
+        return [SessionFile(str(path), CLIENT, calls=bills_of(calls))], b""
     transcript = Transcript(path, decode_state(state) if state else None)
     file = transcript.read()
     return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state

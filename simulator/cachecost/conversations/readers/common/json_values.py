@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,14 +17,13 @@ DAMAGED = (msgspec.DecodeError, OutOfLimits, UnicodeDecodeError, RecursionError)
 """What decoding a damaged record raises."""
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def decode(data: bytes | str | msgspec.Raw, kind: type[Value]) -> Value:
     """JSON as a value of that type. Raises what msgspec raises."""
-    value: Value = _decoder(kind).decode(data)
+    decoder = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind))
+    value: Value = decoder.decode(data)
     return value
 
 

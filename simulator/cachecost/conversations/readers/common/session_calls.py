@@ -48,11 +48,12 @@ class SessionCall:
     """One call of a session store: its bill, and what its request is made of.
 
     `before` is the call that it continues, `events` what lies between the two; the bill has both when all calls are
-    read. `request` is what the request has after the answer of that call; with `is_cut`, all that it has. `answer` is
-    what the model wrote; both are empty where content is not read. `has_content` is False where the store has the bill
-    alone, `is_billed` where it has no usage. `is_copy`: it is a call of another file, and here only history. `thread`
-    tells the chains of calls of one session apart (a sub-agent); "" is the main one. `prefix` names a static prefix
-    that is not that of the thread: a summary has a prompt of its own.
+    read. `after` is the time of the record before the request, `request` what it has after the answer of that call;
+    with `is_cut`, all that it has. `answer` is what the model wrote; both are empty where content is not read.
+    `has_content` is False where the store has the bill alone, `is_billed` where it has no usage. `is_copy`: it is a
+    call of another file, and here only history. `thread` tells the chains of calls of one session apart (a sub-agent);
+    "" is the main one. `prefix` names a static prefix that is not that of the thread: a summary has a prompt of its
+    own.
     """
 
     bill: BilledCall
@@ -61,6 +62,7 @@ class SessionCall:
     project: str = ""
     thread: str = ""
     first_token_s: float = 0.0
+    after: float | None = None
     request: Sequence[Any] = ()
     answer: Sequence[Any] = ()
     prefix: str = ""
