@@ -7,7 +7,7 @@ looked at field by field, so that each error names its field.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -264,19 +264,11 @@ _piece_of_kind = cache(AnswerPiece)
 
 
 class Position(NamedTuple):
-    """What leads to a record: the last step, and the input since then."""
+    """What leads to a record: the last step, the input since its answer, and all input since its request."""
 
-    step: Step | None = None
-    last_input: InputRecord | None = None
-
-
-@dataclass(slots=True)
-class Chain:
-    """The main thread or a sub-agent: its name, where it is now, and the input before its first step."""
-
-    name: str
-    position: Position = Position()
-    beginning: list[InputRecord] = field(default_factory=list)
+    step: Step | None
+    last_input: InputRecord | None
+    inputs: list[InputRecord]
 
 
 class DetailedTranscript(Transcript):
@@ -285,7 +277,8 @@ class DetailedTranscript(Transcript):
 
     def __init__(self, path: Path, faults: list[Fault], with_blocks: bool = False, keep_content: bool = False) -> None:
         super().__init__(path)
-        self.steps: list[Step] = []
+        self.steps: dict[int | str, Step] = {}
+        """By the numbers of their calls; those of another file by the key of their answers."""
         self.skipped = ReaderNotes()
         self._faults = faults
         self._with_blocks, self._keep_content = with_blocks, keep_content
@@ -296,11 +289,12 @@ class DetailedTranscript(Transcript):
         """The line whose fields still have to be checked."""
         self._content: list[Any] = []
         self._breakpoints: dict[str, RecordedBreakpoints | None] = {}
-        self._step_of_call: list[Step] = []
-        self._copies: dict[str, Step] = {}
         self._position_of: dict[str, Position] = {}
-        self._chains: list[Chain] = []
-        self._here = Position()
+        self._chains: list[str] = []
+        """The names of the main thread and of sub-agents."""
+        self._positions: list[Position] = []
+        """Where each of them is now."""
+        self._here = Position(None, None, [])
         self._chain = NO_CHAIN
         """Position and chain of the line that is read."""
 
@@ -335,7 +329,7 @@ class DetailedTranscript(Transcript):
             self.skipped.skip("line", f"unknown type {show_found(line.type)}")
         super().read_line(line, number)
         if self._chain != NO_CHAIN:
-            self._chains[self._chain].position = self._here
+            self._positions[self._chain] = self._here
             if line.uuid is not None:
                 self._position_of[line.uuid] = self._here
 
@@ -361,7 +355,7 @@ class DetailedTranscript(Transcript):
         name, line.requestId = message.text("id", ""), odd.text("requestId", "")
         value, self._content = message.mapping("usage"), _parse_content(message)
         key = answer_key(name, line.requestId, self._number)
-        is_begun = key in self.state.step_of or key in self._copies
+        is_begun = key in self.state.step_of or key in self.steps
         model = message.text("model") if not is_begun or isinstance(message.data.get("model"), str) else ""
         return LineMessage(name, model, _parse_usage(message, value))
 
@@ -378,10 +372,11 @@ class DetailedTranscript(Transcript):
         self._chain = chain = found[0]
         if chain == len(self._chains):
             word = SIDE if line.isSidechain else MAIN
-            earlier = sum(one.name.startswith(word) for one in self._chains)
-            self._chains.append(Chain(word if word == MAIN and not earlier else f"{word} {earlier + 1}"))
+            earlier = sum(name.startswith(word) for name in self._chains)
+            self._chains.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
+            self._positions.append(Position(None, None, []))
         parent = self._followed
-        self._here = self._chains[chain].position if parent is None else self._position_of[parent]
+        self._here = self._positions[chain] if parent is None else self._position_of[parent]
         return found
 
     def _answer(
@@ -394,33 +389,29 @@ class DetailedTranscript(Transcript):
         elif message.usage is None:
             self.skipped.skip("answer", "no usage")
         else:
-            after = None if time is None or before_time is None else min(before_time, time)
-            if not counts_nothing(message.usage):
-                if found > len(self._step_of_call):
-                    self._step_of_call.append(self._new_step(line, self.state.calls[found - 1], after))
-                made = self._step_of_call[found - 1]
-            else:
-                key = answer_key(message.id, line.requestId, self._number)
-                if key in self.state.step_of:
-                    made = self._step_of_call[self.state.step_of[key] - 1]
-                elif key in self._copies:
-                    made = self._copies[key]
-                else:
-                    made = self._copies[key] = self._new_step(line, None, after)
+            key: int | str = found
+            if counts_nothing(message.usage):
+                name = answer_key(message.id, line.requestId, self._number)
+                key = self.state.step_of.get(name, name)
+            if key not in self.steps:
+                after = None if time is None or before_time is None else min(before_time, time)
+                self.steps[key] = self._new_step(
+                    line, self.state.calls[key - 1] if isinstance(key, int) else None, after
+                )
+            made = self.steps[key]
             made.answer += self._blocks("assistant")
-            self._here = Position(made, here.last_input if made is here.step else None)
+            self._here = Position(made, here.last_input if made is here.step else None, made.inputs)
         return found
 
     def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
         """A step that begins with this line; without a call it is one of another file."""
-        name, here = self._chains[self._chain].name, self._here
+        name, here = self._chains[self._chain], self._here
         step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
         step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
-        step.request, step.is_cut = request_blocks_of(here, self._inputs())
+        step.request, step.is_cut = request_blocks_of(here)
         step.breakpoints = self._breakpoints.get(str(line.requestRef))
         if call is not None and call.start is not None and call.answered is not None:
             step.first_token_s = max(0.0, call.answered - call.start)
-        self.steps.append(step)
         return step
 
     def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
@@ -431,20 +422,14 @@ class DetailedTranscript(Transcript):
 
     def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
         super()._note_events(line, kind, chain, step)
-        here = self._here
-        if kind == "user":
-            before = self._cut(here) if line.isCompactSummary else here.last_input
-            if self._with_blocks:
-                before = InputRecord(self._blocks("user"), before)
-                self._inputs().append(before)
-            self._here = Position(here.step, before)
-        elif kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction":
-            self._here = Position(here.step, self._cut(here))
-
-    def _inputs(self) -> list[InputRecord]:
-        """What was recorded since the request of the step before a line."""
-        step = self._here.step
-        return step.inputs if step else self._chains[self._chain].beginning
+        here, before = self._here, self._here.last_input
+        is_boundary = kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction"
+        if is_boundary or (kind == "user" and line.isCompactSummary):  # a boundary and the summary after it are one
+            before = before if before is not None and before.is_cut else InputRecord([], None, is_cut=True)
+        if kind == "user" and self._with_blocks:
+            before = InputRecord(self._blocks("user"), before)
+            here.inputs.append(before)
+        self._here = here._replace(last_input=before)
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
         return [self._block(role, item) for item in self._content] if self._with_blocks else []
@@ -462,13 +447,8 @@ class DetailedTranscript(Transcript):
             block = plain_block(role, item, self._keep_content, self._write)
         return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
 
-    def _cut(self, here: Position) -> InputRecord:
-        """A compaction; a boundary and the summary that follows it are one."""
-        last = here.last_input
-        return last if last is not None and last.is_cut else InputRecord([], None, is_cut=True)
 
-
-def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[TranscriptBlock], bool]:
+def request_blocks_of(here: Position) -> tuple[list[TranscriptBlock], bool]:
     """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
     Results of tools that ran at once stand on branches of their own: they belong to the request all the same."""
     path = here.last_input.path() if here.last_input else []
@@ -476,7 +456,7 @@ def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[T
     called = {block.id for block in here.step.answer} if here.step else set()
     missing = called - {block.answers for record in path for block in record.blocks} - {None}
     request_blocks: list[TranscriptBlock] = []
-    for record in inputs:
+    for record in here.inputs:
         if record in path:
             request_blocks += record.blocks
         elif not is_cut:
@@ -487,43 +467,36 @@ def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[T
 NumberedLines = Iterator[tuple[int, bytes]]
 
 
-def read_steps(path: Path, warn: Warn = quiet) -> Sequence[SessionCall]:
+def read_steps(path: Path, warn: Warn = quiet) -> list[SessionCall]:
     """The calls of a transcript without content, or of the content-free form of one, in the order of their first lines.
 
     Lines are read one by one and not kept. What was skipped, and an incomplete last line, goes to `warn`.
     Raises InputError with every error, each with its line.
     """
-    faults: list[Fault] = []
-    first, rest = _open(path, faults, warn)
-    calls: Sequence[SessionCall]
-    if first is not None and first.data.get("kind") == KIND:
-        calls = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
-    else:
-        transcript = DetailedTranscript(path, faults)
-        transcript.read_lines(first, rest, warn)
-        calls = [step for step in transcript.steps if not step.is_copy]
-    if faults:
-        raise InputError(faults)
-    return calls
+    return [call for call in _read(path, warn) if not call.is_copy]
 
 
-def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
+def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[SessionCall]:
     """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
     Raises InputError with every error, each with its line."""
+    return _read(path, warn, with_blocks=True, keep_content=keep_content)
+
+
+def _read(path: Path, warn: Warn, with_blocks: bool = False, keep_content: bool = False) -> list[SessionCall]:
     faults: list[Fault] = []
-    transcript = DetailedTranscript(path, faults, with_blocks=True, keep_content=keep_content)
-    transcript.read_lines(*_open(path, faults, warn), warn)
-    if faults:
-        raise InputError(faults)
-    return transcript.steps
-
-
-def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, NumberedLines]:
     lines = byte_lines(path)
     first = next(_objects(lines, path, faults, warn), None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
-    return first, lines
+    if first is not None and first.data.get("kind") == KIND and not with_blocks:
+        calls = parse_steps(filter(None, chain([first], _objects(lines, path, faults, warn))))
+    else:
+        transcript = DetailedTranscript(path, faults, with_blocks, keep_content)
+        transcript.read_lines(first, lines, warn)
+        calls = list(transcript.steps.values())
+    if faults:
+        raise InputError(faults)
+    return calls
 
 
 def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
