@@ -26,20 +26,9 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import seconds, seconds_from_ms
 from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, billed_call, open_input, read_input
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import DAMAGED, Value, decode, decode_record
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    StoreParser,
-    StoreRequests,
-    blocks_of_role,
-    text_body,
-    whole_tokens,
-)
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -181,24 +170,27 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    stated, output = whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
-    read, write = whole_tokens(info.cache_reads, "cacheReads"), whole_tokens(info.cache_writes, "cacheWrites")
+    stated, output = common.whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
+    read, write = (
+        common.whole_tokens(info.cache_reads, "cacheReads"),
+        common.whole_tokens(info.cache_writes, "cacheWrites"),
+    )
     includes = provider in INCLUSIVE
     if is_roo:
         protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
         includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
     cached = read + write if includes and stated >= read + write else 0
-    return Usage(stated - cached, read, write, 0, whole_tokens(output, "tokensOut"))
+    return Usage(stated - cached, read, write, 0, common.whole_tokens(output, "tokensOut"))
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
     stated, output = (
-        whole_tokens(metrics.input_tokens, "inputTokens"),
-        whole_tokens(metrics.output_tokens, "outputTokens"),
+        common.whole_tokens(metrics.input_tokens, "inputTokens"),
+        common.whole_tokens(metrics.output_tokens, "outputTokens"),
     )
-    read = whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
-    write = whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
+    read = common.whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
+    write = common.whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
     if stated < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
     return Usage(stated - read - write, read, write, 0, output)
@@ -237,7 +229,7 @@ SUMMARY = "compaction_summary"
 RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
 
 
-class ClineParser(StoreParser):
+class ClineParser(common.StoreParser):
     """The calls of one file, one after another; errors and notes on the way."""
 
     def __init__(self, path: Path, keeps_content: bool) -> None:
@@ -245,23 +237,23 @@ class ClineParser(StoreParser):
         self.faults: list[Fault] = []
         self.chars = 0
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
         self.faults = faults
         return super().read(faults, warn)
 
-    def next_call(self, bill: BilledCall, host: str | None, answer: Sequence[Piece] = ()) -> SessionCall:
+    def next_call(self, bill: BilledCall, host: str | None, answer: Sequence[common.Piece] = ()) -> common.SessionCall:
         bill.host, bill.new_chars, self.chars = host or "", self.chars, 0
         self.chain.is_cut = "compaction" in self.chain.events
         return self.chain.add_call(bill, answer)
 
-    def message(self, role: str, content: msgspec.Raw, place: str = "") -> list[Piece]:
+    def message(self, role: str, content: msgspec.Raw, place: str = "") -> list[common.Piece]:
         return [self.piece(role, content, place)] if bytes(content) else []
 
 
 class SdkParser(ClineParser):
     """The calls of the messages of one session or sub-agent."""
 
-    requests = staticmethod(partial(StoreRequests, marked=3, joins=False, marks_first=True))
+    requests = staticmethod(partial(common.StoreRequests, marked=3, joins=False, marks_first=True))
 
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
@@ -269,7 +261,7 @@ class SdkParser(ClineParser):
         self._new_blocks = 0
         self._time: float | None = None
 
-    def stored_calls(self, faults: list[Fault]) -> list[SessionCall]:
+    def stored_calls(self, faults: list[Fault]) -> list[common.SessionCall]:
         session = decode_record(read_input(self.path), SdkSession, self.path, faults)
         if session is None:
             return []
@@ -291,7 +283,7 @@ class SdkParser(ClineParser):
             call.bill.id = f"cline {folder} {call.bill.id}"
         return found
 
-    def _calls(self, messages: list[SdkMessage], is_agent: bool) -> Iterator[SessionCall]:
+    def _calls(self, messages: list[SdkMessage], is_agent: bool) -> Iterator[common.SessionCall]:
         for number, message in enumerate(messages):
             content = bytes(message.content)
             pieces = self.message(message.role, message.content, f"messages[{number}].content: ")
@@ -318,7 +310,7 @@ class SdkParser(ClineParser):
                     yield self._new_call(message, usage, message.id or str(number), pieces)
             self._time = seconds_from_ms(message.ts) or self._time
 
-    def _new_call(self, message: SdkMessage, usage: Usage, name: str, answer: list[Piece]) -> SessionCall:
+    def _new_call(self, message: SdkMessage, usage: Usage, name: str, answer: list[common.Piece]) -> common.SessionCall:
         named = message.model_info or ModelInfo()
         own = (named.id, named.provider) if named.id else (self._manifest.model, self._manifest.provider)
         model, host = parse_model_name(*own)
@@ -345,7 +337,7 @@ HISTORY_START = 1 << 18
 class TaskParser(ClineParser):
     """The calls of one task."""
 
-    requests = staticmethod(partial(StoreRequests, marked=3, joins=False))
+    requests = staticmethod(partial(common.StoreRequests, marked=3, joins=False))
 
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
@@ -353,7 +345,7 @@ class TaskParser(ClineParser):
         self._deleted: list[int] | None = None
         self._is_in_roo: bool | None = None
 
-    def stored_calls(self, faults: list[Fault]) -> list[SessionCall]:
+    def stored_calls(self, faults: list[Fault]) -> list[common.SessionCall]:
         messages = decode_record(read_input(self.path), list[UiMessage], self.path, faults)
         if not messages:
             return []
@@ -369,7 +361,7 @@ class TaskParser(ClineParser):
             self._add_content(found)
         return found
 
-    def _calls(self, messages: list[UiMessage]) -> Iterator[SessionCall]:
+    def _calls(self, messages: list[UiMessage]) -> Iterator[common.SessionCall]:
         self._models = self._model_uses()
         starts = [message.ts for message in messages if message.say == STARTED]
         following = iter([*starts[1:], None])
@@ -391,7 +383,7 @@ class TaskParser(ClineParser):
                 elif message.ask in ("resume_task", "resume_completed_task"):
                     self.chain.events.add("resume")
 
-    def _call(self, message: UiMessage, number: int, following: Number) -> SessionCall | None:
+    def _call(self, message: UiMessage, number: int, following: Number) -> common.SessionCall | None:
         """The call of a message; None if it has no counts, or is damaged. `following` is when the next one began."""
         info = decode_record(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
         if info is None:
@@ -462,7 +454,7 @@ class TaskParser(ClineParser):
                 found = FOLDER.search(stream.read(HISTORY_START).decode("utf-8", "replace"))
         return found[1].replace("\\\\", "\\") if found else ""
 
-    def _add_content(self, found: list[SessionCall]) -> None:
+    def _add_content(self, found: list[common.SessionCall]) -> None:
         """The messages that each call sent, where what was sent has as many answers as there are calls. After a
         compaction it has fewer: then the calls have a bill alone."""
         sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
@@ -515,12 +507,12 @@ def parser_of(path: Path, keeps_content: bool) -> ClineParser:
     return TaskParser(path, keeps_content)
 
 
-def _to_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
-    blocks = [text_body(content)] if isinstance(content, str) else content
-    return blocks_of_role(role, blocks if isinstance(blocks, list) else [])
+def _to_blocks(role: str, content: Any) -> Iterator[common.RoleBlocks]:
+    blocks = [common.text_body(content)] if isinstance(content, str) else content
+    return common.blocks_of_role(role, blocks if isinstance(blocks, list) else [])
 
 
-FORMAT = SessionFormat("cline", "Cline", parser_of, _to_blocks)
+FORMAT = common.SessionFormat("cline", "Cline", parser_of, _to_blocks)
 calls = FORMAT.calls
 
 

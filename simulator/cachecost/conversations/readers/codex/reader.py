@@ -35,17 +35,9 @@ from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
 from cachecost.conversations.input_files import BOM, Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import decode, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    time_of,
-)
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
 from cachecost.providers.prices import terms_of
@@ -149,7 +141,7 @@ UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
 
 
-class Rollout(SessionParser):
+class Rollout(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._meta = Meta()
@@ -164,8 +156,8 @@ class Rollout(SessionParser):
         """When the file was begun."""
         self._window = 0
         """The model's context window as the client has it; 0: not stated."""
-        self._answer: list[Piece] = []
-        self._later: list[Piece] = []
+        self._answer: list[common.Piece] = []
+        self._later: list[common.Piece] = []
         """What was recorded after the answer began, for the request after it."""
         self._has_thinking = False
         self._has_images = False
@@ -193,13 +185,13 @@ class Rollout(SessionParser):
             return
         if meta.forked_from_id:
             self.chain.events.add("fork")
-        self._meta, self._head = meta, time_of(line.timestamp)
+        self._meta, self._head = meta, common.time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
     def turn_context(self, line: Line, number: int) -> None:
         context = decode(line.payload, TurnContext)
         self._settle(context.model, context.effort, context.service_tier)
-        self._sent = time_of(line.timestamp)
+        self._sent = common.time_of(line.timestamp)
 
     def _settle(self, model: str | None, effort: str | None, tier: str | None) -> None:
         if effort and self._effort and effort != self._effort:
@@ -208,7 +200,7 @@ class Rollout(SessionParser):
 
     def item(self, line: Line, number: int) -> None:
         """A part of the conversation."""
-        item, time = decode(line.payload, Item), time_of(line.timestamp)
+        item, time = decode(line.payload, Item), common.time_of(line.timestamp)
         if not item.type or item.type == "ghost_snapshot":
             return
         piece = self.piece(ITEM_KIND, line.payload)
@@ -216,7 +208,7 @@ class Rollout(SessionParser):
             item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
         ):
             if self._answered is None:
-                self._answered, self._began = time, last_of(self._sent, self._ended)
+                self._answered, self._began = time, common.last_of(self._sent, self._ended)
             self._written = time
             self._has_thinking |= item.type == "reasoning"
             self._answer.append(piece)
@@ -235,7 +227,7 @@ class Rollout(SessionParser):
             self.chain.cut(*(self.piece(ITEM_KIND, item) for item in items))
         else:
             self.chain.cut(self.piece(SUMMARY, Raw(msgspec.json.encode(compacted.message or ""))))
-        self._sent = time_of(line.timestamp)
+        self._sent = common.time_of(line.timestamp)
 
     def _drop_answer(self) -> None:
         """An answer that nobody billed (interrupted, failed) is only a part of the history."""
@@ -249,7 +241,7 @@ class Rollout(SessionParser):
             self._add_counted_call(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
             self._drop_answer()
-            started, time = event.started_at, time_of(line.timestamp)
+            started, time = event.started_at, common.time_of(line.timestamp)
             is_copied = started is not None and time is not None and 0 <= started < time - MOST_DELAY
             self._copied = started if is_copied else None
         elif event.type in ("error", "stream_error"):
@@ -302,7 +294,7 @@ class Rollout(SessionParser):
 
     def _drop_copies(self) -> None:
         """The calls so far are those of another thread: only a part of the history."""
-        copied: list[Piece] = []
+        copied: list[common.Piece] = []
         for call in self.session.calls:
             copied = [*([] if call.is_cut else copied), *call.request, *call.answer]
             self.chain.events |= call.events & {"fork"}
@@ -311,7 +303,7 @@ class Rollout(SessionParser):
         self.session.copies, self.session.calls, self.chain.last = self.session.calls, [], None
         self.notes = ReaderNotes()
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
         session = super().read(faults, warn)
         if self.keeps and not faults:
             value = json.loads(bytes(self._meta.base_instructions))
@@ -319,8 +311,8 @@ class Rollout(SessionParser):
             session.system = text if isinstance(text, str) else ""
         return session
 
-    def finish(self) -> Session:
-        ends = last_of(*(call.bill.end for call in self.session.calls))
+    def finish(self) -> common.Session:
+        ends = common.last_of(*(call.bill.end for call in self.session.calls))
         is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
         version = list(map(whole_number, (self._meta.cli_version or "").split(".")[:2]))
         has_records = None not in version and tuple(version) >= RECORDS_SINCE
@@ -332,7 +324,10 @@ class Rollout(SessionParser):
     def _add_call(self, line: Line, number: int, counts: Mapping[str, Any], known: str, most: int = 0) -> None:
         """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
         # Older clients write the bill of an answer after its tools have run.
-        usage, end = usage_from(counts, "usage", "openai"), self._written if self._later else time_of(line.timestamp)
+        usage, end = (
+            usage_from(counts, "usage", "openai"),
+            self._written if self._later else common.time_of(line.timestamp),
+        )
         stated, rules = parse_model_name(self._model, self._meta.model_provider or "")[1], None
         host = host_of(stated, AUTO_HOST, self._model)
         with suppress(CannotEvaluate):
@@ -345,7 +340,7 @@ class Rollout(SessionParser):
         charges_writes = rules is not None and rules.matching == "breakpoint"
         if charges_writes and usage.input_tokens and counts.get("cache_write_input_tokens") is None:
             self.notes.add("call", NO_WRITES)
-        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
+        start = self._began if self._answered is not None else common.last_of(self._sent, self._ended)
         agent, meta = _agent(self._meta), self._meta
         bill = billed_call(number, self._model, usage, end if start is None else start, end, agent=agent, id=known)
         bill.session, bill.version = meta.session_id or meta.id, meta.cli_version or ""
@@ -400,7 +395,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line is a "session_meta"' if is_one else None
 
 
-def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, item: Any) -> Iterator[common.RoleBlocks]:
     if kind == SUMMARY:
         yield "user", [{"type": "text", "text": str(item)}]
         return
@@ -413,5 +408,5 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
     yield role, from_responses_output([bare])
 
 
-FORMAT = SessionFormat("codex", "Codex", Rollout, _to_blocks)
+FORMAT = common.SessionFormat("codex", "Codex", Rollout, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -18,17 +18,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.times import known_time
 from cachecost.conversations.input_files import Warn, billed_call
 from cachecost.conversations.json_object import parse_json, reason
-from cachecost.conversations.readers.common.session_calls import (
-    Body,
-    CallChain,
-    Piece,
-    Session,
-    SessionCall,
-    SessionFormat,
-    StoreParser,
-    text_body,
-    top_sessions,
-)
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.sqlite_files import (
     columns_by_table,
     columns_of,
@@ -65,8 +55,8 @@ class CrushMessage:
         found = (part.get("data") for part in self.parts if part.get("type") == kind)
         return [data for data in found if isinstance(data, Mapping)]
 
-    def texts(self) -> list[Body]:
-        return [text_body(data.get("text")) for data in self.of_type("text")]
+    def texts(self) -> list[common.Body]:
+        return [common.text_body(data.get("text")) for data in self.of_type("text")]
 
 
 @dataclass(slots=True, eq=False)
@@ -88,12 +78,12 @@ def sniff_file(path: Path, head: bytes) -> str | None:
     return "a database with Crush's tables" if columns.keys() >= TABLES and columns["messages"] >= COLUMNS else None
 
 
-class CrushStore(StoreParser):
-    def stored_calls(self, faults: list[Fault]) -> Iterator[SessionCall]:
+class CrushStore(common.StoreParser):
+    def stored_calls(self, faults: list[Fault]) -> Iterator[common.SessionCall]:
         sessions = _read_sessions(self.path, faults)
-        for session, root, number in top_sessions({name: session.parent for name, session in sessions.items()}):
+        for session, root, number in common.top_sessions({name: session.parent for name, session in sessions.items()}):
             agent = f"agent {number}" if number else ""
-            for call in _session_calls(sessions[session], CallChain(agent)):
+            for call in _session_calls(sessions[session], common.CallChain(agent)):
                 call.bill.session, call.bill.agent = root, agent
                 call.project = self._project()
                 yield call
@@ -103,7 +93,7 @@ class CrushStore(StoreParser):
         folder = self.path.absolute().parent
         return str(folder.parent if folder.name == FOLDER else folder)
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
         session = super().read(faults, warn)
         session.project = self._project()
         if session.calls:
@@ -155,12 +145,12 @@ def _seconds(at: object) -> float | None:
     return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))
 
 
-def _session_calls(session: CrushSession, chain: CallChain) -> Iterator[SessionCall]:
+def _session_calls(session: CrushSession, chain: common.CallChain) -> Iterator[common.SessionCall]:
     for message in session.messages:
         if message.role != "assistant":
             if message.role == "user" and not chain.thread:
                 chain.events.add("human")
-            results: list[Body] = [
+            results: list[common.Body] = [
                 {
                     "type": "tool_result",
                     "tool_use_id": str(data.get("tool_call_id") or ""),
@@ -169,7 +159,7 @@ def _session_calls(session: CrushSession, chain: CallChain) -> Iterator[SessionC
                 }
                 for data in message.of_type("tool_result")
             ]
-            chain.request.append(Piece("user", 0, results + message.texts()))
+            chain.request.append(common.Piece("user", 0, results + message.texts()))
             continue
         if message.is_summary:
             chain.events.add("compaction")
@@ -179,29 +169,29 @@ def _session_calls(session: CrushSession, chain: CallChain) -> Iterator[SessionC
         call = _add_call(message, chain, texts)
         yield call
         if message.is_summary:  # it takes the place of all before it
-            chain.cut(Piece("user", 0, texts))
+            chain.cut(common.Piece("user", 0, texts))
             chain.last = before or call
 
 
-def _add_call(message: CrushMessage, chain: CallChain, texts: list[Body]) -> SessionCall:
+def _add_call(message: CrushMessage, chain: common.CallChain, texts: list[common.Body]) -> common.SessionCall:
     model, host = parse_model_name(message.model, message.provider)
     times = [part.get("time") for part in message.of_type("finish")]
     end = _seconds(next((at for at in times if limits.is_number(at) and at), None))
-    thinking: list[Body] = [
+    thinking: list[common.Body] = [
         {"type": "thinking", "thinking": str(data.get("thinking") or ""), "signature": str(data.get("signature") or "")}
         for data in message.of_type("reasoning")
     ]
-    tools: list[Body] = []
+    tools: list[common.Body] = []
     for data in message.of_type("tool_call"):  # the input is stored as a text of JSON
         values = parse_json(str(data.get("input") or "{}").encode("utf-8", "replace"))
         use = {"type": "tool_use", "id": str(data.get("id") or ""), "name": str(data.get("name") or "")}
         tools.append({**use, "input": values if isinstance(values, Mapping) else {}})
     chain.is_cut = "compaction" in chain.events and not message.is_summary
     bill = billed_call(0, model, Usage(), message.created, end, host=host or "", id=f"crush {message.id}")
-    call = chain.add_call(bill, [Piece("assistant", 0, [*thinking, *texts, *tools])])
+    call = chain.add_call(bill, [common.Piece("assistant", 0, [*thinking, *texts, *tools])])
     call.is_billed, call.prefix = False, "summary" if message.is_summary else ""
     return call
 
 
-FORMAT = SessionFormat("crush", "Crush", CrushStore)
+FORMAT = common.SessionFormat("crush", "Crush", CrushStore)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -17,19 +17,9 @@ import msgspec
 from cachecost.base.errors import Fault
 from cachecost.conversations.input_files import Warn, billed_call, first_line, read_input
 from cachecost.conversations.readers.apis.gemini import from_generate_content
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import array_at, decode, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    read_value,
-    time_of,
-)
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import maker_of
 from cachecost.providers.usage import Usage
@@ -98,10 +88,10 @@ class Entry:
     usage: Usage | None = None
     has_thinking: bool = False
     is_human: bool = False
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[common.Piece, ...] = ()
 
 
-class GeminiSession(SessionParser):
+class GeminiSession(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._head = Record()
@@ -113,7 +103,7 @@ class GeminiSession(SessionParser):
         """Of the session and, where it is a sub-agent's, of that."""
         self._sent: list[Entry] = []
         """What a call that is made now would send."""
-        self._call_of: dict[str, SessionCall] = {}
+        self._call_of: dict[str, common.SessionCall] = {}
 
     def read_line(self, number: int, raw: bytes) -> None:
         record = decode(raw, Record)
@@ -142,14 +132,14 @@ class GeminiSession(SessionParser):
         message = decode(raw, Message)
         if message.type not in ("user", MODEL):
             return message.id
-        time = time_of(message.timestamp)
+        time = common.time_of(message.timestamp)
         usage = None if message.tokens is None else usage_from(message.tokens, "tokens", "gemini-cli")
-        ended = [time_of(call.timestamp) for call in decode(message.tool_calls, TOOL_CALLS) or ()]
+        ended = [common.time_of(call.timestamp) for call in decode(message.tool_calls, TOOL_CALLS) or ()]
         entry = self._entries.get(message.id)
         if entry is None:
             entry = self._entries[message.id] = Entry(number, message.id, message.type, time)
             self._timeline.append(entry)
-        entry.done, entry.usage = last_of(entry.done, *ended), usage or entry.usage
+        entry.done, entry.usage = common.last_of(entry.done, *ended), usage or entry.usage
         entry.model = message.model or entry.model
         entry.has_thinking |= bytes(message.thoughts) not in (b"null", b"[]")
         entry.is_human = message.type == "user" and b'"functionResponse"' not in bytes(message.content)
@@ -159,13 +149,13 @@ class GeminiSession(SessionParser):
         self._live[message.id] = None
         return message.id
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
         if first_line(self.path) != b"{":
             return super().read(faults, warn)
-        faults += read_value(self.path, read_input(self.path), self.read_line)
+        faults += common.read_value(self.path, read_input(self.path), self.read_line)
         return self.finish()
 
-    def finish(self) -> Session:
+    def finish(self) -> common.Session:
         head = self._head
         self.session.project = (head.directories or [head.project_hash or ""])[0]
         for folder in list(self.path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
@@ -201,14 +191,14 @@ class GeminiSession(SessionParser):
         request = sent if is_cut else sent[at + 1 :]
         start = entry.time
         if sent:  # when the message or the tool result before it was recorded
-            known = last_of(sent[-1].time, sent[-1].done)
+            known = common.last_of(sent[-1].time, sent[-1].done)
             start = start if known is None else known if start is None else min(known, start)
         bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._name, id=entry.id)
         bill.agent, bill.has_thinking = "subagent" if self._thread else "", entry.has_thinking
         bill.host = "" if maker_of(entry.model) else MODEL
         answered = [] if is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
-        self.chain.request = [Piece("results", piece.chars, piece.data) for piece in results]
+        self.chain.request = [common.Piece("results", piece.chars, piece.data) for piece in results]
         self.chain.request += [piece for one in request for piece in one.pieces]
         call = self._call_of[entry.id] = self.add_call(bill, entry.pieces)
         call.thread = self._thread
@@ -228,7 +218,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "sessionId" and a "projectHash"' if is_one else None
 
 
-def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
     if kind == "tools":
         calls = [object_at(call, "toolCalls") for call in array_at(value, "toolCalls")]
         use = {"type": "tool_use"}
@@ -243,7 +233,7 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         yield from content_blocks("model" if kind == MODEL else "user", value)
 
 
-def content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
+def content_blocks(role: str, content: Any) -> Iterator[common.RoleBlocks]:
     """The blocks of a content in Gemini's form: parts, one part, or a text."""
     if content:
         parts = content if isinstance(content, list) else [content]
@@ -252,5 +242,5 @@ def content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
+FORMAT = common.SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -27,23 +27,9 @@ from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
 from cachecost.base.times import seconds_from_ms
 from cachecost.conversations.input_files import SessionFile, billed_call
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Body,
-    CallChain,
-    Piece,
-    RoleBlocks,
-    SessionCall,
-    SessionFormat,
-    StoreParser,
-    bills_of,
-    damaged_places,
-    number_calls,
-    text_body,
-    top_sessions,
-    whole_tokens,
-)
 from cachecost.conversations.readers.common.sqlite_files import columns_by_table, created_tables, is_database
 from cachecost.conversations.readers.opencode.store import (
     PART_FILE,
@@ -118,18 +104,18 @@ def usage_of(tokens: StepTokens, model: str) -> Usage:
 def _count(number: Number, name: str) -> int:
     """A count of tokens. A negative one is of versions that subtracted cached tokens from an input without them: 0."""
     is_negative = isinstance(number, int) and number < 0
-    return whole_tokens(0 if is_negative else number, f"tokens.{name}")
+    return common.whole_tokens(0 if is_negative else number, f"tokens.{name}")
 
 
 MISSING = "of calls that are no longer stored"
 STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
-COMPACTION_REQUEST = [text_body("summary of the conversation so far")]
+COMPACTION_REQUEST = [common.text_body("summary of the conversation so far")]
 """Stands for the words that opencode puts before a summary: they are not stored."""
 
 
 @dataclass(slots=True, eq=False)
-class StoredChain(CallChain):
+class StoredChain(common.CallChain):
     """A session with what it has had since its last call."""
 
     session: StoredSession = field(kw_only=True)
@@ -145,7 +131,7 @@ class StoredChain(CallChain):
     """Those of all messages so far, copies included."""
 
 
-class StoreCalls(StoreParser):
+class StoreCalls(common.StoreParser):
     """Makes calls of sessions. `families` maps each session to the one that its calls are listed with: the session at
     the top, or the one that it was forked from. `missing` are the tokens of calls that a session no longer has."""
 
@@ -154,9 +140,9 @@ class StoreCalls(StoreParser):
         self.families: dict[str, str] = {}
         self.missing: dict[str, int] = {}
         self._faults: list[Fault] = []
-        self._known: dict[str, SessionCall] = {}
+        self._known: dict[str, common.SessionCall] = {}
 
-    def stored_calls(self, faults: list[Fault]) -> Iterator[SessionCall]:
+    def stored_calls(self, faults: list[Fault]) -> Iterator[common.SessionCall]:
         self._faults = faults
         found = {one.record.id: one for one in StoreReading(self.path, self.keeps, faults).sessions()}
 
@@ -165,7 +151,7 @@ class StoreCalls(StoreParser):
             return next(filter(None, names), None) or "agent"
 
         parents = {name: session.record.parent_id for name, session in found.items()}
-        for name, root, number in top_sessions(parents, agent_name):
+        for name, root, number in common.top_sessions(parents, agent_name):
             agent = f"{agent_name(name)} {number}".removesuffix(" 1") if number else ""
             chain = StoredChain(agent, session=found[name], root=root)
             self.families[name] = self.families.get(root, root)
@@ -195,7 +181,7 @@ class StoreCalls(StoreParser):
         chain.chars += sum(part.size for part in texts)
         chain.request += _pieces("user", message, message.parts)
 
-    def _read_answer(self, message: StoredMessage, chain: StoredChain) -> Iterator[SessionCall]:
+    def _read_answer(self, message: StoredMessage, chain: StoredChain) -> Iterator[common.SessionCall]:
         record, session = message.record, chain.session.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
             chain.events.add("error")
@@ -236,7 +222,7 @@ def _new_call(
     *,
     is_first: bool,
     is_last: bool,
-) -> SessionCall:
+) -> common.SessionCall:
     record, before = message.record, chain.last
     model, host = parse_model_name(record.model_id, record.provider_id)
     start = seconds_from_ms(record.time.created) if is_first else None
@@ -259,11 +245,11 @@ def _new_call(
     return call
 
 
-def _continue(chain: StoredChain, call: SessionCall, message: StoredMessage, parts: list[StoredPart]) -> None:
+def _continue(chain: StoredChain, call: common.SessionCall, message: StoredMessage, parts: list[StoredPart]) -> None:
     """What the next request has after a call, or a copy of it."""
     chain.last = call
     if message.record.is_summary:  # the next request begins with it
-        chain.cut(Piece("user", 0, COMPACTION_REQUEST), *call.answer)
+        chain.cut(common.Piece("user", 0, COMPACTION_REQUEST), *call.answer)
         chain.blocks, chain.chars = 1, 4 * call.bill.tokens[4]
         return
     tools = [part for part in parts if part.record.type == "tool"]
@@ -275,8 +261,8 @@ def _continue(chain: StoredChain, call: SessionCall, message: StoredMessage, par
     chain.request += _pieces(RESULT, message, tools)
 
 
-def _pieces(kind: str, message: StoredMessage, parts: Iterable[StoredPart]) -> list[Piece]:
-    return [Piece(kind, part.size, part.raw, f"message {message.id}: ") for part in parts if part.raw]
+def _pieces(kind: str, message: StoredMessage, parts: Iterable[StoredPart]) -> list[common.Piece]:
+    return [common.Piece(kind, part.size, part.raw, f"message {message.id}: ") for part in parts if part.raw]
 
 
 def _steps(message: StoredMessage) -> list[tuple[StepTokens, list[StoredPart]]]:
@@ -295,7 +281,7 @@ RESULT = "result"
 """The kind of a piece that is a tool call, of which the result is sent; those of others are roles."""
 
 
-def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
     """What a request has of a part. Those of opencode 2 have other names in tool calls."""
     part = object_or_empty(value)
     type_, state = part.get("type"), object_or_empty(part.get("state"))
@@ -304,11 +290,11 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         texts = [block.get("text") for block in objects_in(state.get("content"))]
         output = state.get("output") or "\n".join(text for text in texts if isinstance(text, str))
         is_error = state.get("status") == "error"
-        made: Body = {"type": "tool_result", "tool_use_id": call_id}
+        made: common.Body = {"type": "tool_result", "tool_use_id": call_id}
         made["content"] = str((state.get("error") if is_error else output) or "")
         yield "user", [{**made, "is_error": True} if is_error else made]
     elif type_ == "text" and not (kind == "user" and part.get("ignored")):
-        yield kind, [text_body(part.get("text"))]
+        yield kind, [common.text_body(part.get("text"))]
     elif type_ == "file" and kind == "user":
         media, _, rest = str(part.get("url") or "").partition(";base64,")
         if rest and media.startswith("data:image/"):
@@ -324,7 +310,7 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
         yield kind, [{"type": "tool_use", "id": call_id, "name": name, "input": arguments}]
 
 
-FORMAT = SessionFormat("opencode", "opencode", StoreCalls, _to_blocks)
+FORMAT = common.SessionFormat("opencode", "opencode", StoreCalls, _to_blocks)
 calls = FORMAT.calls
 
 
@@ -335,12 +321,12 @@ def session_files(path: Path) -> list[SessionFile]:
     where the file cannot be read at all.
     """
     faults, store = list[Fault](), StoreCalls(path, False)
-    families: dict[str, list[SessionCall]] = {}
+    families: dict[str, list[common.SessionCall]] = {}
     for call in list(store.stored_calls(faults)):
         families.setdefault(store.families.get(call.bill.session, call.bill.session), []).append(call)
     files = {
-        name: SessionFile(str(path), "opencode", numbered[0].project, bills_of(numbered))
-        for name, numbered in ((name, number_calls(found)) for name, found in families.items())
+        name: SessionFile(str(path), "opencode", numbered[0].project, common.bills_of(numbered))
+        for name, numbered in ((name, common.number_calls(found)) for name, found in families.items())
     }
     for session, tokens in store.missing.items():
         if file := files.get(store.families[session]):
@@ -348,5 +334,5 @@ def session_files(path: Path) -> list[SessionFile]:
     made = list(files.values())
     if faults:
         made = made or [SessionFile(str(path), "opencode")]
-        made[0].damaged = damaged_places(faults, path)
+        made[0].damaged = common.damaged_places(faults, path)
     return made

@@ -26,18 +26,9 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.input_files import BOM, billed_call
+from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import decode, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    time_of,
-)
 from cachecost.conversations.readers.gemini_cli.reader import content_blocks
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
@@ -136,18 +127,18 @@ class Node:
 
     parent: Node | None
     time: float | None
-    piece: Piece | None = None
-    call: SessionCall | None = None
-    response: SessionCall | None = None
-    cut: tuple[Piece, ...] | None = None
+    piece: common.Piece | None = None
+    call: common.SessionCall | None = None
+    response: common.SessionCall | None = None
+    cut: tuple[common.Piece, ...] | None = None
     is_human: bool = False
 
 
-class QwenSession(SessionParser):
+class QwenSession(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._nodes: dict[str, Node] = {}
-        self._last: dict[str, SessionCall] = {}
+        self._last: dict[str, common.SessionCall] = {}
         """The last call of each sub-agent."""
         self._figures: Counter[str] = Counter()
         self._matched: set[int] = set()
@@ -157,7 +148,7 @@ class QwenSession(SessionParser):
         record = decode(raw, Record)
         if record.uuid and record.uuid in self._nodes:
             return
-        node = Node(self._nodes.get(record.parent_uuid or ""), time_of(record.timestamp))
+        node = Node(self._nodes.get(record.parent_uuid or ""), common.time_of(record.timestamp))
         handler = HANDLERS.get(record.type)
         if handler is not None:
             handler(self, record, node, number)
@@ -174,7 +165,7 @@ class QwenSession(SessionParser):
             if decode(record.payload, TelemetryKind).ui_event.name == API_RESPONSE:
                 event = decode(record.payload, Telemetry).ui_event
                 usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
-                end = time_of(event.timestamp) or node.time
+                end = common.time_of(event.timestamp) or node.time
                 took = _seconds(event.duration_ms, "duration_ms")
                 start = None if end is None else end - took
                 call = self._new_call(record, number, event.model, usage, start, end)
@@ -191,7 +182,7 @@ class QwenSession(SessionParser):
             if compression is not None and compression.compressed_history is not None:
                 node.cut = tuple(self.piece("content", one) for one in compression.compressed_history)
 
-    def _parts(self, kind: str, message: msgspec.Raw) -> Piece | None:
+    def _parts(self, kind: str, message: msgspec.Raw) -> common.Piece | None:
         found = decode(message, MESSAGE)
         return None if found is None else self.piece(kind, found.parts)
 
@@ -221,13 +212,13 @@ class QwenSession(SessionParser):
 
     def _new_call(
         self, record: Record, number: int, model: str | None, usage: Usage, start: float | None, end: float | None
-    ) -> SessionCall:
+    ) -> common.SessionCall:
         bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session_id or "")
         bill.version, call = record.version or "", self.add_call(bill)
         call.before = None
         return call
 
-    def _set_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
+    def _set_agent(self, call: common.SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
         is known by its tokens, the n-th time that they occur."""
         bill = call.bill
@@ -239,7 +230,7 @@ class QwenSession(SessionParser):
         call.before = self._last.get(call.thread)
         self._last[call.thread] = call
 
-    def finish(self) -> Session:
+    def finish(self) -> common.Session:
         super().finish()
         if any((call.bill.host or maker_of(call.bill.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
@@ -259,11 +250,11 @@ class _RequestPath:
     """From an answer back to the answer before it: what the request has, and what happened."""
 
     def __init__(self, node: Node | None) -> None:
-        self.pieces: list[Piece] = []
+        self.pieces: list[common.Piece] = []
         self.events: set[str] = set()
-        self.before: SessionCall | None = None
+        self.before: common.SessionCall | None = None
         self.is_cut = False
-        self.response: SessionCall | None = None
+        self.response: common.SessionCall | None = None
         self.time: float | None = None
         while node is not None and node.call is None:
             if not self.is_cut:
@@ -280,7 +271,7 @@ class _RequestPath:
             node = node.parent
         if node is not None:
             self.before = node.call
-            self.time = last_of(self.time, None if self.time else node.time)
+            self.time = common.last_of(self.time, None if self.time else node.time)
         self.pieces.reverse()
 
 
@@ -325,7 +316,7 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "parentUuid" and a message with "parts"' if is_one else None
 
 
-def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
     """The blocks of the parts of a message ("user", "model"), or of a whole `content` of a compressed history."""
     role, parts = kind, value
     if kind == "content":
@@ -334,5 +325,5 @@ def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
     yield from content_blocks(role, parts)
 
 
-FORMAT = SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
+FORMAT = common.SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files
