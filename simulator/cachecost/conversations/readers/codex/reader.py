@@ -33,11 +33,11 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
-from cachecost.conversations.input_files import BOM, Warn, billed_call
+from cachecost.conversations.input_files import Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
 from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import decode, object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
+from cachecost.conversations.readers.common.peek import ReaderNotes, sniff_first_line
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
 from cachecost.providers.prices import terms_of
@@ -173,13 +173,12 @@ class Rollout(common.SessionParser):
 
     def read_line(self, number: int, raw: bytes) -> None:
         line = decode(raw, Line)
-        handler = HANDLERS.get(line.type)
-        if handler is not None:
-            handler(self, line, number)
+        if line.type in HANDLERS:
+            kind, handler = HANDLERS[line.type]
+            handler(self, decode(line.payload, kind), line, number)
 
-    def meta(self, line: Line, number: int) -> None:
+    def meta(self, meta: Meta, line: Line, number: int) -> None:
         """The head of the file, or a copy of an ancestor's head."""
-        meta = decode(line.payload, Meta)
         self._root = meta.forked_from_id or meta.id
         if self._meta.id and not (meta.id and meta.id in self.path.name):
             return
@@ -188,8 +187,7 @@ class Rollout(common.SessionParser):
         self._meta, self._head = meta, common.time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
-    def turn_context(self, line: Line, number: int) -> None:
-        context = decode(line.payload, TurnContext)
+    def turn_context(self, context: TurnContext, line: Line, number: int) -> None:
         self._settle(context.model, context.effort, context.service_tier)
         self._sent = common.time_of(line.timestamp)
 
@@ -198,9 +196,9 @@ class Rollout(common.SessionParser):
             self.chain.events.add("effort")
         self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
 
-    def item(self, line: Line, number: int) -> None:
+    def item(self, item: Item, line: Line, number: int) -> None:
         """A part of the conversation."""
-        item, time = decode(line.payload, Item), common.time_of(line.timestamp)
+        time = common.time_of(line.timestamp)
         if not item.type or item.type == "ghost_snapshot":
             return
         piece = self.piece(ITEM_KIND, line.payload)
@@ -219,9 +217,8 @@ class Rollout(common.SessionParser):
             self.chain.events.add("images")
         (self.chain.request if self._answered is None else self._later).append(piece)
 
-    def compacted(self, line: Line, number: int) -> None:
+    def compacted(self, compacted: Compacted, line: Line, number: int) -> None:
         """From here on the history is another one."""
-        compacted = decode(line.payload, Compacted)
         self._drop_answer()
         if items := decode(compacted.replacement_history, ITEM_LIST):
             self.chain.cut(*(self.piece(ITEM_KIND, item) for item in items))
@@ -235,8 +232,7 @@ class Rollout(common.SessionParser):
         self._answer, self._later = [], []
         self._answered = None
 
-    def event(self, line: Line, number: int) -> None:
-        event = decode(line.payload, Event)
+    def event(self, event: Event, line: Line, number: int) -> None:
         if event.type == "token_count" and event.info is not None:
             self._add_counted_call(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
@@ -254,9 +250,8 @@ class Rollout(common.SessionParser):
         ):
             self.chain.events.add("human")
 
-    def usage_record(self, line: Line, number: int) -> None:
+    def usage_record(self, record: UsageRecord, line: Line, number: int) -> None:
         """The bill of one response."""
-        record = decode(line.payload, UsageRecord)
         if record.usage is None:
             return
         counts = _counts(record.usage)
@@ -356,13 +351,13 @@ class Rollout(common.SessionParser):
         self._answered, self._began, self._ended = None, None, end
 
 
-HANDLERS: dict[str, Callable[[Rollout, Line, int], None]] = {
-    "session_meta": Rollout.meta,
-    "turn_context": Rollout.turn_context,
-    "response_item": Rollout.item,
-    "compacted": Rollout.compacted,
-    "event_msg": Rollout.event,
-    "token_usage_record": Rollout.usage_record,
+HANDLERS: dict[str, tuple[type[msgspec.Struct], Callable[[Rollout, Any, Line, int], None]]] = {
+    "session_meta": (Meta, Rollout.meta),
+    "turn_context": (TurnContext, Rollout.turn_context),
+    "response_item": (Item, Rollout.item),
+    "compacted": (Compacted, Rollout.compacted),
+    "event_msg": (Event, Rollout.event),
+    "token_usage_record": (UsageRecord, Rollout.usage_record),
 }
 """What reads each kind of line that matters."""
 
@@ -388,11 +383,7 @@ ADDED_BY_CODEX = "internal_chat_message_metadata_passthrough"
 ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 
 
-def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Codex; None if it is not."""
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    is_one = {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first
-    return 'its first line is a "session_meta"' if is_one else None
+sniff = sniff_first_line('its first line is a "session_meta"', {"type", "payload"}, b'"session_meta"')
 
 
 def _to_blocks(kind: str, item: Any) -> Iterator[common.RoleBlocks]:

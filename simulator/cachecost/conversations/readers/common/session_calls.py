@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import groupby, islice
@@ -90,6 +90,8 @@ class CallChain:
     request: list[Piece] = field(default_factory=list)
     events: set[str] = field(default_factory=set)
     is_cut: bool = False
+    time: float | None = None
+    """When the last input was recorded, or the answer before it."""
 
     def cut(self, *pieces: Piece) -> None:
         """A compaction: the history is replaced with these pieces."""
@@ -102,6 +104,34 @@ class CallChain:
         call.is_cut, self.is_cut = self.is_cut, False
         self.last, self.request, self.events = call, [], set()
         return call
+
+
+@dataclass(slots=True, eq=False)
+class RecordNode:
+    """A record of a session whose records form a tree (a rewind goes on from an earlier one), with the pieces that it
+    adds to the next request. `call` is the call that it answers; with `is_cut` its pieces replace the history."""
+
+    parent: RecordNode | None = None
+    time: float | None = None
+    pieces: Sequence[Piece] = ()
+    events: Collection[str] = ()
+    is_cut: bool = False
+    call: SessionCall | None = None
+
+    def chain(self) -> CallChain:
+        """The thread up to this record."""
+        chain, node = CallChain(), self
+        while node.call is None:
+            if not chain.is_cut:
+                chain.request[:0] = node.pieces
+                chain.events.update(node.events)
+                chain.is_cut = node.is_cut
+                chain.time = chain.time or (node.time if node.pieces and not node.is_cut else None)
+            if node.parent is None:
+                return chain
+            node = node.parent
+        chain.last, chain.time = node.call, chain.time or node.time
+        return chain
 
 
 @dataclass(slots=True)

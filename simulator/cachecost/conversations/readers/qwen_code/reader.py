@@ -25,10 +25,10 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.input_files import BOM, billed_call
+from cachecost.conversations.input_files import billed_call
 from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import decode, object_at, object_or_empty
-from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.peek import sniff_first_line
 from cachecost.conversations.readers.gemini_cli.reader import content_blocks
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
@@ -122,16 +122,10 @@ NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input
 
 
 @dataclass(slots=True, eq=False)
-class Node:
-    """A record's place in the tree. `call` is the call that it answers, `response` one that telemetry tells of."""
+class Node(common.RecordNode):
+    """A record; `response` is the call that telemetry tells of, in it or in a record before it in the same request."""
 
-    parent: Node | None
-    time: float | None
-    piece: common.Piece | None = None
-    call: common.SessionCall | None = None
     response: common.SessionCall | None = None
-    cut: tuple[common.Piece, ...] | None = None
-    is_human: bool = False
 
 
 class QwenSession(common.SessionParser):
@@ -148,7 +142,8 @@ class QwenSession(common.SessionParser):
         record = decode(raw, Record)
         if record.uuid and record.uuid in self._nodes:
             return
-        node = Node(self._nodes.get(record.parent_uuid or ""), common.time_of(record.timestamp))
+        parent = self._nodes.get(record.parent_uuid or "") or Node()
+        node = Node(parent, common.time_of(record.timestamp), response=None if parent.call else parent.response)
         handler = HANDLERS.get(record.type)
         if handler is not None:
             handler(self, record, node, number)
@@ -157,8 +152,8 @@ class QwenSession(common.SessionParser):
         self.session.project = self.session.project or record.cwd or ""
 
     def input(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._parts("user", record.message)
-        node.is_human = record.type == "user"
+        node.pieces = self._parts("user", record.message)
+        node.events = ("human",) if record.type == "user" else ()
 
     def system(self, record: Record, node: Node, number: int) -> None:
         if record.subtype == "ui_telemetry":
@@ -180,18 +175,18 @@ class QwenSession(common.SessionParser):
         elif record.subtype == "chat_compression":
             compression = decode(record.payload, COMPRESSION)
             if compression is not None and compression.compressed_history is not None:
-                node.cut = tuple(self.piece("content", one) for one in compression.compressed_history)
+                node.pieces = [self.piece("content", one) for one in compression.compressed_history]
+                node.events, node.is_cut, node.response = ("compaction",), True, None
 
-    def _parts(self, kind: str, message: msgspec.Raw) -> common.Piece | None:
+    def _parts(self, kind: str, message: msgspec.Raw) -> list[common.Piece]:
         found = decode(message, MESSAGE)
-        return None if found is None else self.piece(kind, found.parts)
+        return [] if found is None else [self.piece(kind, found.parts)]
 
     def assistant(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._parts("model", record.message)
-        if record.usage is None:
+        node.pieces = self._parts("model", record.message)
+        if record.usage is None or node.parent is None:
             return
-        request = _RequestPath(node.parent)
-        call = request.response
+        chain, call = node.parent.chain(), node.response
         if call is None or call.bill.number in self._matched:
             usage = usage_from(record.usage, "usageMetadata", "qwen-code")
             model = record.model
@@ -199,14 +194,13 @@ class QwenSession(common.SessionParser):
                 if record.agent_id and self._agent_model is None:
                     self._agent_model = _read_model(self.path)
                 model = self._agent_model
-            call = self._new_call(record, number, model, usage, request.time, node.time)
+            call = self._new_call(record, number, model, usage, chain.time, node.time)
             call.bill.id = record.uuid
             if record.agent_id:
                 self._set_agent(call, record, record.agent_id, record.agent_name or "")
         self._matched.add(call.bill.number)
-        call.has_content, call.before, call.is_cut = True, request.before, request.is_cut
-        call.request, call.events = request.pieces, request.events
-        call.answer = () if node.piece is None else (node.piece,)
+        call.has_content, call.before, call.is_cut = True, chain.last, chain.is_cut
+        call.request, call.events, call.answer = chain.request, chain.events, node.pieces
         call.bill.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
         node.call = call
 
@@ -246,35 +240,6 @@ HANDLERS: dict[str, Callable[[QwenSession, Record, Node, int], None]] = {
 """What reads each kind of record."""
 
 
-class _RequestPath:
-    """From an answer back to the answer before it: what the request has, and what happened."""
-
-    def __init__(self, node: Node | None) -> None:
-        self.pieces: list[common.Piece] = []
-        self.events: set[str] = set()
-        self.before: common.SessionCall | None = None
-        self.is_cut = False
-        self.response: common.SessionCall | None = None
-        self.time: float | None = None
-        while node is not None and node.call is None:
-            if not self.is_cut:
-                self.response = self.response or node.response
-                if node.piece is not None:
-                    self.pieces.append(node.piece)
-                    self.time = self.time or node.time
-                if node.is_human:
-                    self.events.add("human")
-                if node.cut is not None:
-                    self.pieces += reversed(node.cut)
-                    self.events.add("compaction")
-                    self.is_cut = True
-            node = node.parent
-        if node is not None:
-            self.before = node.call
-            self.time = common.last_of(self.time, None if self.time else node.time)
-        self.pieces.reverse()
-
-
 MOST_MILLISECONDS = 10**9
 
 
@@ -304,16 +269,13 @@ LACKS = (
     "Qwen Code's sessions lack system prompt and tools, sized by the bill, and cache writes: "
     "what was written counts as uncached input, before version 0.24 maybe not at all"
 )
-ROLES = (b'"parts"', b'"systemPayload"')
-
-
-def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Qwen Code; None if it is not. Its records are like Claude
-    Code's; but messages have "parts" instead of a "content"."""
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    keys = set(top_keys(first))
-    is_one = {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES)
-    return 'its first line has a "parentUuid" and a message with "parts"' if is_one else None
+# Its records are like Claude Code's; but messages have "parts" instead of a "content".
+sniff = sniff_first_line(
+    'its first line has a "parentUuid" and a message with "parts"',
+    {"uuid", "parentUuid", "sessionId", "type"},
+    b'"parts"',
+    b'"systemPayload"',
+)
 
 
 def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
