@@ -170,30 +170,26 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    stated, output = common.whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
-    read, write = (
-        common.whole_tokens(info.cache_reads, "cacheReads"),
-        common.whole_tokens(info.cache_writes, "cacheWrites"),
-    )
+    stated, read, write, output = _counts(info, "tokensIn", "cacheReads", "cacheWrites", "tokensOut")
     includes = provider in INCLUSIVE
     if is_roo:
         protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
         includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
     cached = read + write if includes and stated >= read + write else 0
-    return Usage(stated - cached, read, write, 0, common.whole_tokens(output, "tokensOut"))
+    return Usage(stated - cached, read, write, 0, output)
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    stated, output = (
-        common.whole_tokens(metrics.input_tokens, "inputTokens"),
-        common.whole_tokens(metrics.output_tokens, "outputTokens"),
-    )
-    read = common.whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
-    write = common.whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
+    stated, output, read, write = _counts(metrics, "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
     if stated < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
     return Usage(stated - read - write, read, write, 0, output)
+
+
+def _counts(record: msgspec.Struct, *names: str) -> list[int]:
+    values = msgspec.to_builtins(record)
+    return [common.whole_tokens(values[name], name) for name in names]
 
 
 def read_json(file: Path, kind: type[Value], faults: list[Fault]) -> Value | None:
@@ -327,6 +323,7 @@ LOG, SENT = "ui_messages.json", "api_conversation_history.json"
 STARTED = "api_req_started"
 COMPACTIONS = ("condense_context", "sliding_window_truncation")
 HUMAN = ("user_feedback", "user_feedback_diff", "task")
+ROO_ITEM = "history_item.json"
 ROO_FOLDERS = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code", ".vscode-mock")
 FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 MODEL = re.compile(rb"<model>([^<\\]{1,200})</model>")
@@ -343,7 +340,8 @@ class TaskParser(ClineParser):
         super().__init__(path, keeps_content)
         self._models: list[ModelUse] = []
         self._deleted: list[int] | None = None
-        self._is_in_roo: bool | None = None
+        folders = path.absolute().parent.parts
+        self._is_in_roo = any(part in ROO_FOLDERS for part in folders) or path.with_name(ROO_ITEM).is_file()
 
     def stored_calls(self, faults: list[Fault]) -> list[common.SessionCall]:
         messages = decode_record(read_input(self.path), list[UiMessage], self.path, faults)
@@ -394,9 +392,6 @@ class TaskParser(ClineParser):
             return None
         start, folder = seconds_from_ms(message.ts), self.path.absolute().parent
         provider, named = self._model(message, following)
-        if self._is_in_roo is None:
-            is_in_folder = any(part in ROO_FOLDERS for part in folder.parts)
-            self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
         try:
             usage = task_usage(info, provider, named, start, is_roo=self._is_in_roo or info.api_protocol is not None)
         except ValueError as error:
@@ -435,7 +430,7 @@ class TaskParser(ClineParser):
         return use.model_provider_id, use.model_id
 
     def _item(self) -> TaskItem:
-        if item := read_json(self.path.with_name("history_item.json"), TaskItem, self.faults):
+        if item := read_json(self.path.with_name(ROO_ITEM), TaskItem, self.faults):
             return item
         own = self.path.absolute().parent
         tasks = own.parent.parent / "state" / "taskHistory.json"

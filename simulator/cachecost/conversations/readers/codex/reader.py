@@ -341,8 +341,8 @@ class Rollout(common.SessionParser):
         bill.session, bill.version = meta.session_id or meta.id, meta.cli_version or ""
         bill.host, bill.has_thinking = stated or "", self._has_thinking
         bill.modes = terms_of({"service_tier": self._tier}, False).modes
+        self.chain.thread = meta.id if agent else ""
         call = self.add_call(bill, self._answer)
-        call.thread = meta.id if agent else ""
         if self._copied is not None:
             bill.start = bill.end = self._copied
         elif self._answered is not None and bill.start is not None:

@@ -22,7 +22,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, is_tokens, json_value
 from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
+from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.start_times import parse_time
@@ -218,14 +218,16 @@ def top_sessions(
         yield session, root, numbers[root, kind(session)] if root != session else 0
 
 
-def read_lines(path: Path, read_line: Callable[[int, bytes], None], warn: Warn = quiet) -> list[Fault]:
+def read_lines(
+    path: Path, lines: Iterable[tuple[int, bytes]], read_line: Callable[[int, bytes], None], warn: Warn = quiet
+) -> list[Fault]:
     """Pass each line with its number to `read_line`; one that it cannot decode is a fault, and the others still count.
 
     A last line without a newline that is not JSON is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
     """
     faults: list[Fault] = []
-    for number, raw in byte_lines(path):
+    for number, raw in lines:
         if not raw.strip():
             continue
         why = _why_unreadable(read_line, number, raw)
@@ -234,12 +236,6 @@ def read_lines(path: Path, read_line: Callable[[int, bytes], None], warn: Warn =
         elif why and len(faults) < MOST_ERRORS:
             faults.append(Fault(str(path), why, number))
     return faults
-
-
-def read_value(path: Path, data: bytes, read_line: Callable[[int, bytes], None]) -> list[Fault]:
-    """Pass the one value of a file to `read_line`."""
-    why = _why_unreadable(read_line, 1, data.removeprefix(BOM) + b"\n")
-    return [Fault(str(path), why, 1)] if why else []
 
 
 def _why_unreadable(read_line: Callable[[int, bytes], None], number: int, line: bytes) -> str:
@@ -532,9 +528,13 @@ class SessionParser:
         self.session.finish()
         return self.session
 
+    def lines(self) -> Iterable[tuple[int, bytes]]:
+        """The lines of the file, numbered from 1. Raises InputError if it cannot be opened."""
+        return byte_lines(self.path)
+
     def read(self, faults: list[Fault], warn: Warn) -> Session:
         """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
-        faults += read_lines(self.path, self.read_line, warn)
+        faults += read_lines(self.path, self.lines(), self.read_line, warn)
         return self.finish()
 
 

@@ -8,7 +8,7 @@ the session at the top.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +59,6 @@ class CrushMessage:
         return [common.text_body(data.get("text")) for data in self.of_type("text")]
 
 
-@dataclass(slots=True, eq=False)
-class CrushSession:
-    id: str
-    parent: str
-    messages: list[CrushMessage] = field(default_factory=list)
-
-
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is Crush's database; None if it is not, or if only its tables can show it."""
     is_one = created_tables(head) >= {name.encode() for name in TABLES} and b"prompt_tokens" in head
@@ -80,10 +73,10 @@ def sniff_file(path: Path, head: bytes) -> str | None:
 
 class CrushStore(common.StoreParser):
     def stored_calls(self, faults: list[Fault]) -> Iterator[common.SessionCall]:
-        sessions = _read_sessions(self.path, faults)
-        for session, root, number in common.top_sessions({name: session.parent for name, session in sessions.items()}):
+        parents, messages = _read_sessions(self.path, faults)
+        for session, root, number in common.top_sessions(parents):
             agent = f"agent {number}" if number else ""
-            for call in _session_calls(sessions[session], common.CallChain(agent)):
+            for call in _session_calls(messages[session], common.CallChain(agent)):
                 call.bill.session, call.bill.agent = root, agent
                 call.project = self._project()
                 yield call
@@ -102,14 +95,14 @@ class CrushStore(common.StoreParser):
         return session
 
 
-def _read_sessions(path: Path, faults: list[Fault]) -> dict[str, CrushSession]:
-    """The sessions of a database with their messages, in order of time."""
-    sessions = dict[str, CrushSession]()
+def _read_sessions(path: Path, faults: list[Fault]) -> tuple[dict[str, str], dict[str, list[CrushMessage]]]:
+    """The parents of the sessions of a database, and their messages, in order of time."""
+    parents, sessions = dict[str, str](), dict[str, list[CrushMessage]]()
     try:
         with open_database(path) as database:
             query = "SELECT id, parent_session_id FROM sessions ORDER BY created_at, rowid"
             for session, parent in database.execute(query):
-                sessions[str(session)] = CrushSession(str(session), str(parent or ""))
+                parents[str(session)], sessions[str(session)] = str(parent or ""), []
             known = columns_of(database, "messages")
             more = [name if name in known else "NULL" for name in ("provider", "is_summary_message")]  # since 2025
             query = (
@@ -122,10 +115,10 @@ def _read_sessions(path: Path, faults: list[Fault]) -> dict[str, CrushSession]:
                     faults.append(Fault(str(path), f"message {message}: {parts}"))
                 elif session in sessions:
                     facts = str(role), parts, str(model or ""), str(provider or ""), _seconds(created), bool(is_summary)
-                    sessions[session].messages.append(CrushMessage(str(message), *facts))
+                    sessions[session].append(CrushMessage(str(message), *facts))
     except InputError as error:
         faults += error.faults
-    return sessions
+    return parents, sessions
 
 
 def _parse_parts(data: bytes) -> list[Mapping[str, Any]] | str:
@@ -145,8 +138,8 @@ def _seconds(at: object) -> float | None:
     return known_time(at / 1000 if at >= FIRST_MILLISECONDS else float(at))
 
 
-def _session_calls(session: CrushSession, chain: common.CallChain) -> Iterator[common.SessionCall]:
-    for message in session.messages:
+def _session_calls(messages: list[CrushMessage], chain: common.CallChain) -> Iterator[common.SessionCall]:
+    for message in messages:
         if message.role != "assistant":
             if message.role == "user" and not chain.thread:
                 chain.events.add("human")

@@ -7,15 +7,14 @@ prompt nor the tools: they are sized by the bill (common/session_calls.py). It i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, billed_call, first_line, read_input
+from cachecost.conversations.input_files import BOM, billed_call, first_line, read_input
 from cachecost.conversations.readers.apis.gemini import from_generate_content
 from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import array_at, decode, object_at, object_or_empty
@@ -99,8 +98,7 @@ class GeminiSession(common.SessionParser):
         self._timeline: list[Entry | tuple[tuple[str, ...], str]] = []
         """Messages, and changes: the ids of the messages that are left, and what happened to the others."""
         self._live: dict[str, None] = {}
-        self._name, self._thread = "", ""
-        """Of the session and, where it is a sub-agent's, of that."""
+        self._name = ""
         self._sent: list[Entry] = []
         """What a call that is made now would send."""
         self._call_of: dict[str, common.SessionCall] = {}
@@ -149,11 +147,10 @@ class GeminiSession(common.SessionParser):
         self._live[message.id] = None
         return message.id
 
-    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
+    def lines(self) -> Iterable[tuple[int, bytes]]:
         if first_line(self.path) != b"{":
-            return super().read(faults, warn)
-        faults += common.read_value(self.path, read_input(self.path), self.read_line)
-        return self.finish()
+            return super().lines()
+        return [(1, read_input(self.path).removeprefix(BOM) + b"\n")]
 
     def finish(self) -> common.Session:
         head = self._head
@@ -167,7 +164,7 @@ class GeminiSession(common.SessionParser):
                 continue
         self._name = head.session_id or ""
         if head.kind == "subagent":
-            self._name, self._thread = self.path.parent.name, self._name
+            self._name, self.chain.thread = self.path.parent.name, self._name
         for one in self._timeline:
             if not isinstance(one, Entry):
                 left, event = one
@@ -194,14 +191,13 @@ class GeminiSession(common.SessionParser):
             known = common.last_of(sent[-1].time, sent[-1].done)
             start = start if known is None else known if start is None else min(known, start)
         bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._name, id=entry.id)
-        bill.agent, bill.has_thinking = "subagent" if self._thread else "", entry.has_thinking
+        bill.agent, bill.has_thinking = "subagent" if self.chain.thread else "", entry.has_thinking
         bill.host = "" if maker_of(entry.model) else MODEL
         answered = [] if is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
         self.chain.request = [common.Piece("results", piece.chars, piece.data) for piece in results]
         self.chain.request += [piece for one in request for piece in one.pieces]
         call = self._call_of[entry.id] = self.add_call(bill, entry.pieces)
-        call.thread = self._thread
         if not is_cut:
             call.before = self._call_of[sent[at].id] if at >= 0 else None
 
