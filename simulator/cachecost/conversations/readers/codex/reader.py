@@ -67,6 +67,16 @@ class Meta(msgspec.Struct):
     agent_role: str | None = None
     base_instructions: Raw = Raw(b"null")
 
+    @property
+    def agent(self) -> str:
+        """The name of a sub-agent; "" of the main thread."""
+        source = object_or_empty(self.source).get("subagent")
+        if source is None:
+            return ""
+        names = object_or_empty(object_or_empty(source).get("thread_spawn"))
+        name = self.agent_role or names.get("agent_role") or self.agent_nickname or names.get("agent_nickname")
+        return str(name or (source if isinstance(source, str) else next(iter(source), "sub-agent")))
+
 
 class TurnContext(msgspec.Struct):
     cwd: str | None = None
@@ -336,7 +346,7 @@ class Rollout(common.SessionParser):
         if charges_writes and usage.input_tokens and counts.get("cache_write_input_tokens") is None:
             self.notes.add("call", NO_WRITES)
         start = self._began if self._answered is not None else common.last_of(self._sent, self._ended)
-        agent, meta = _agent(self._meta), self._meta
+        agent, meta = self._meta.agent, self._meta
         bill = billed_call(number, self._model, usage, end if start is None else start, end, agent=agent, id=known)
         bill.session, bill.version = meta.session_id or meta.id, meta.cli_version or ""
         bill.host, bill.has_thinking = stated or "", self._has_thinking
@@ -365,17 +375,6 @@ HANDLERS: dict[str, tuple[type[msgspec.Struct], Callable[[Rollout, Any, Line, in
 def _counts(usage: Mapping[str, Any]) -> Counts:
     counts = (usage.get(name) for name in COUNTS)
     return tuple(count if isinstance(count, int) else 0 for count in counts)
-
-
-def _agent(meta: Meta) -> str:
-    source = object_or_empty(meta.source).get("subagent")
-    if source is None:
-        return ""
-    names = object_or_empty(object_or_empty(source).get("thread_spawn"))
-    name = meta.agent_role or names.get("agent_role") or meta.agent_nickname or names.get("agent_nickname")
-    if name:
-        return str(name)
-    return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
 
 
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"

@@ -30,8 +30,6 @@ from cachecost.prompts.blocks import NOTHING, THINKING, Layer, Message, Part, Th
 from cachecost.prompts.request import TTL, Breakpoint, NotAMessage, Request, block_of, text_block
 from cachecost.providers.hosts import maker_of
 
-CUT_OFF = "cut off"
-
 
 class Piece(NamedTuple):
     """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
@@ -230,27 +228,21 @@ def read_lines(
     for number, raw in lines:
         if not raw.strip():
             continue
-        why = _why_unreadable(read_line, number, raw)
-        if why == CUT_OFF:
-            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
-        elif why and len(faults) < MOST_ERRORS:
-            faults.append(Fault(str(path), why, number))
+        try:
+            read_line(number, raw)
+        except (msgspec.MsgspecError, NotAMessage, ValueError, RecursionError) as error:
+            value = parse_json(raw)
+            why = str(error) if isinstance(error, NotAMessage) else f"{error}".replace("Expected", "expected", 1)
+            if isinstance(value, ValueError):
+                why = reason(value)
+                if not raw.endswith(b"\n") and not isinstance(value, OutOfLimits):
+                    warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
+                    continue
+            elif isinstance(error, RecursionError):
+                why = "expected fewer levels of nesting"
+            if len(faults) < MOST_ERRORS:
+                faults.append(Fault(str(path), why, number))
     return faults
-
-
-def _why_unreadable(read_line: Callable[[int, bytes], None], number: int, line: bytes) -> str:
-    """Why a line cannot be read; empty if it was."""
-    try:
-        read_line(number, line)
-    except (msgspec.MsgspecError, NotAMessage, ValueError, RecursionError) as error:
-        value = parse_json(line)
-        if isinstance(value, ValueError):
-            is_cut_off = not line.endswith(b"\n") and not isinstance(value, OutOfLimits)
-            return CUT_OFF if is_cut_off else reason(value)
-        if isinstance(error, RecursionError):
-            return "expected fewer levels of nesting"
-        return str(error) if isinstance(error, NotAMessage) else f"{error}".replace("Expected", "expected", 1)
-    return ""
 
 
 def time_of(timestamp: str | None) -> float | None:

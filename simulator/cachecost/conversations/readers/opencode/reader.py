@@ -108,7 +108,6 @@ def _count(number: Number, name: str) -> int:
 
 
 MISSING = "of calls that are no longer stored"
-STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
 COMPACTION_REQUEST = [common.text_body("summary of the conversation so far")]
 """Stands for the words that opencode puts before a summary: they are not stored."""
@@ -129,6 +128,34 @@ class StoredChain(common.CallChain):
     mode: str = ""
     tokens: int = 0
     """Those of all messages so far, copies included."""
+
+    def add_user_message(self, message: StoredMessage) -> None:
+        if any(part.record.type == "compaction" for part in message.parts):
+            return
+        texts = [part for part in message.parts if part.record.type in BLOCKS]
+        if not self.thread and any(not part.record.synthetic for part in texts):
+            self.events.add("human")
+        if self.effort and message.record.effort != self.effort:
+            self.events.add("effort")
+        self.effort = message.record.effort or self.effort
+        self.blocks += len(texts)
+        self.chars += sum(part.size for part in texts)
+        self.request += _pieces("user", message, message.parts)
+
+    def go_on(self, call: common.SessionCall, message: StoredMessage, parts: list[StoredPart]) -> None:
+        """Add what the next request has after a call, or a copy of it."""
+        self.last = call
+        if message.record.is_summary:  # the next request begins with it
+            self.cut(common.Piece("user", 0, COMPACTION_REQUEST), *call.answer)
+            self.blocks, self.chars = 1, 4 * call.bill.tokens[4]
+            return
+        tools = [part for part in parts if part.record.type == "tool"]
+        answered = [part for part in parts if part.record.type in BLOCKS]
+        self.mode = message.record.agent or message.record.mode or ""
+        self.blocks, self.chars = len(answered) + len(tools), sum(part.size for part in answered)
+        cleared = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
+        self.clears += filter(None, map(seconds_from_ms, cleared))
+        self.request += _pieces(RESULT, message, tools)
 
 
 class StoreCalls(common.StoreParser):
@@ -157,7 +184,7 @@ class StoreCalls(common.StoreParser):
             self.families[name] = self.families.get(root, root)
             for message in chain.session.messages:
                 if message.record.role == "user":
-                    self._read_user_message(message, chain)
+                    chain.add_user_message(message)
                 elif message.record.role == "compaction":
                     chain.cut(*_pieces("user", message, message.parts))
                     chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
@@ -168,24 +195,11 @@ class StoreCalls(common.StoreParser):
                 self.missing[name] = missing
                 self.notes.add("token", MISSING, missing)
 
-    def _read_user_message(self, message: StoredMessage, chain: StoredChain) -> None:
-        if any(part.record.type == "compaction" for part in message.parts):
-            return
-        texts = [part for part in message.parts if part.record.type in BLOCKS]
-        if not chain.thread and any(not part.record.synthetic for part in texts):
-            chain.events.add("human")
-        if chain.effort and message.record.effort != chain.effort:
-            chain.events.add("effort")
-        chain.effort = message.record.effort or chain.effort
-        chain.blocks += len(texts)
-        chain.chars += sum(part.size for part in texts)
-        chain.request += _pieces("user", message, message.parts)
-
     def _read_answer(self, message: StoredMessage, chain: StoredChain) -> Iterator[common.SessionCall]:
         record, session = message.record, chain.session.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
             chain.events.add("error")
-        steps = _steps(message)
+        steps = message.steps()
         for number, (tokens, parts) in enumerate(steps):
             try:
                 usage = usage_of(tokens, record.model_id)
@@ -208,7 +222,7 @@ class StoreCalls(common.StoreParser):
             else:
                 self.notes.skip("message", "copied from the session that this one was forked from")
                 self.families[session.id] = self.families.get(known.bill.session, known.bill.session)
-            _continue(chain, known, message, parts)
+            chain.go_on(known, message, parts)
             if record.is_summary:  # the call before a summary is still the last one
                 chain.last = before or known
             chain.is_copied = known is not call or (record.is_summary and chain.is_copied)
@@ -245,36 +259,8 @@ def _new_call(
     return call
 
 
-def _continue(chain: StoredChain, call: common.SessionCall, message: StoredMessage, parts: list[StoredPart]) -> None:
-    """What the next request has after a call, or a copy of it."""
-    chain.last = call
-    if message.record.is_summary:  # the next request begins with it
-        chain.cut(common.Piece("user", 0, COMPACTION_REQUEST), *call.answer)
-        chain.blocks, chain.chars = 1, 4 * call.bill.tokens[4]
-        return
-    tools = [part for part in parts if part.record.type == "tool"]
-    answered = [part for part in parts if part.record.type in BLOCKS]
-    chain.mode = message.record.agent or message.record.mode or ""
-    chain.blocks, chain.chars = len(answered) + len(tools), sum(part.size for part in answered)
-    cleared = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
-    chain.clears += filter(None, map(seconds_from_ms, cleared))
-    chain.request += _pieces(RESULT, message, tools)
-
-
 def _pieces(kind: str, message: StoredMessage, parts: Iterable[StoredPart]) -> list[common.Piece]:
     return [common.Piece(kind, part.size, part.raw, f"message {message.id}: ") for part in parts if part.raw]
-
-
-def _steps(message: StoredMessage) -> list[tuple[StepTokens, list[StoredPart]]]:
-    """The usage and the parts of each call of a message: one, unless it has several ends of steps."""
-    found: list[tuple[StepTokens, list[StoredPart]]] = []
-    parts: list[StoredPart] = []
-    for part in message.parts:
-        parts.append(part)
-        if part.record.type == STEP_END and part.record.tokens:
-            found.append((part.record.tokens, parts))
-            parts = []
-    return found if len(found) > 1 else [(message.record.tokens or StepTokens(), message.parts)]
 
 
 RESULT = "result"

@@ -29,6 +29,7 @@ from cachecost.conversations.readers.common.session_calls import text_body
 from cachecost.conversations.readers.common.sqlite_files import MAGIC, columns_of, is_database, open_database
 
 Number = int | float | None
+STEP_END = "step-finish"
 
 
 def wire_name(name: str) -> str:
@@ -152,6 +153,17 @@ class StoredMessage:
 
     def add_part(self, record: PartRecord, data: bytes, with_content: bool) -> None:
         self.parts.append(StoredPart(record, len(data), data if with_content else b""))
+
+    def steps(self) -> list[tuple[StepTokens, list[StoredPart]]]:
+        """The usage and the parts of each call of the message: one, unless it has several ends of steps."""
+        found: list[tuple[StepTokens, list[StoredPart]]] = []
+        parts: list[StoredPart] = []
+        for part in self.parts:
+            parts.append(part)
+            if part.record.type == STEP_END and part.record.tokens:
+                found.append((part.record.tokens, parts))
+                parts = []
+        return found if len(found) > 1 else [(self.record.tokens or StepTokens(), self.parts)]
 
 
 @dataclass(slots=True, eq=False)
