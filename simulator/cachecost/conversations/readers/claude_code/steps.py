@@ -6,10 +6,10 @@ looked at field by field, so that each error names its field.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -43,7 +43,6 @@ from cachecost.conversations.readers.claude_code.lines import (
     PRICED,
     SIDE,
     SYNTHETIC,
-    AnswerPiece,
     CacheCreation,
     Iteration,
     LineMessage,
@@ -175,7 +174,6 @@ FIELDS: dict[str, Callable[[Any], str | None]] = {
     ),
 }
 """What a field that is not null stands for, whatever it is."""
-NO_CHAIN = -1
 HEADER_BYTES = 4096
 """How long the header of the content-free form may be."""
 COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -260,9 +258,6 @@ class Step(SessionCall):
         return self.bill.session
 
 
-_piece_of_kind = cache(AnswerPiece)
-
-
 class Position(NamedTuple):
     """What leads to a record: the last step, the input since its answer, and all input since its request."""
 
@@ -284,7 +279,6 @@ class DetailedTranscript(Transcript):
         self._with_blocks, self._keep_content = with_blocks, keep_content
         self._write: WriteSimple = ENCODE
         """Is certain to write the values of the line as Python's own encoder does, or does not."""
-        self._number = 0
         self._odd: JsonObject | None = None
         """The line whose fields still have to be checked."""
         self._content: list[Any] = []
@@ -294,9 +288,6 @@ class DetailedTranscript(Transcript):
         """The names of the main thread and of sub-agents."""
         self._positions: list[Position] = []
         """Where each of them is now."""
-        self._here = Position(None, None, [])
-        self._chain = NO_CHAIN
-        """Position and chain of the line that is read."""
 
     def read_lines(self, first: JsonObject | None, lines: NumberedLines, warn: Warn) -> None:
         """Read all lines, up to the last error that counts."""
@@ -319,29 +310,37 @@ class DetailedTranscript(Transcript):
         self._odd, self._write = None, ENCODE
 
     def read_line(self, line: TranscriptLine, number: int) -> None:
-        self._number, self._chain = number, NO_CHAIN
-        if line.type in MAIN_KINDS:
-            if line.uuid in self.state.positions:
-                self.skipped.skip("line", "same uuid as an earlier line")
+        is_main = line.type in MAIN_KINDS
+        is_known = is_main and line.uuid in self.state.positions
+        if is_known:
+            self.skipped.skip("line", "same uuid as an earlier line")
         elif line.type == REQUEST:
             self._breakpoints[str(line.id)] = recorded_breakpoints(line.cacheControl)
-        elif line.type and line.type not in SILENT:
+        elif line.type and not is_main and line.type not in SILENT:
             self.skipped.skip("line", f"unknown type {show_found(line.type)}")
+        has_place = not is_known if is_main else line.uuid is not None
+        if has_place:
+            self._check(line, number)
         super().read_line(line, number)
-        if self._chain != NO_CHAIN:
-            self._positions[self._chain] = self._here
-            if line.uuid is not None:
-                self._position_of[line.uuid] = self._here
+        if has_place:
+            self._place(line, number)
 
-    def _check(self, line: TranscriptLine) -> None:
-        """Complete a bare line that has a place in the tree; a field that is wrong becomes an error, and harmless."""
-        odd = self._odd
-        if odd is None:
-            return
-        line.timestamp = odd.data.get("timestamp") if odd.moment_in_seconds("timestamp") is not None else None
-        line.isSidechain = odd.flag("isSidechain")
-        if line.type in ("assistant", "user"):
-            line.message = self._message(line, odd.within(odd.mapping("message"), "message"), odd)
+    def _check(self, line: TranscriptLine, number: int) -> None:
+        """Complete a bare line; a field that is wrong becomes an error, and harmless."""
+        if (odd := self._odd) is not None:
+            line.timestamp = odd.data.get("timestamp") if odd.moment_in_seconds("timestamp") is not None else None
+            line.isSidechain = odd.flag("isSidechain")
+            if line.type in ("assistant", "user"):
+                line.message = self._message(line, odd.within(odd.mapping("message"), "message"), odd)
+                kinds = [{"type": str(kind_of(block))} for block in self._content]
+                line.message.content = msgspec.Raw(json.dumps(kinds, ensure_ascii=False).encode("utf-8", "replace"))
+        elif line.timestamp is not None:
+            try:
+                seconds(line.timestamp)
+            except (ValueError, OverflowError):
+                fault = f"timestamp: expected an ISO 8601 time; got {show_found(line.timestamp)}"
+                self._faults.append(Fault(str(self.path), fault, number))
+                line.timestamp = None
 
     def _message(self, line: TranscriptLine, message: JsonObject, odd: JsonObject) -> LineMessage:
         """The message of a bare line. Only the first line of an answer needs a model; what the client made, nothing."""
@@ -354,59 +353,48 @@ class DetailedTranscript(Transcript):
             return LineMessage()
         name, line.requestId = message.text("id", ""), odd.text("requestId", "")
         value, self._content = message.mapping("usage"), _parse_content(message)
-        key = answer_key(name, line.requestId, self._number)
+        key = answer_key(name, line.requestId, odd.line or 0)
         is_begun = key in self.state.step_of or key in self.steps
         model = message.text("model") if not is_begun or isinstance(message.data.get("model"), str) else ""
         return LineMessage(name, model, _parse_usage(message, value))
 
-    def _seconds(self, timestamp: str) -> float | None:
-        try:
-            return seconds(timestamp)
-        except (ValueError, OverflowError):
-            fault = f"timestamp: expected an ISO 8601 time; got {show_found(timestamp)}"
-            self._faults.append(Fault(str(self.path), fault, self._number))
-            return None
-
-    def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
-        found = super()._before(line, number)
-        self._chain = chain = found[0]
-        if chain == len(self._chains):
+    def _place(self, line: TranscriptLine, number: int) -> None:
+        """Find where the line stands, and what the records after it follow."""
+        if self.chain == len(self._chains):
             word = SIDE if line.isSidechain else MAIN
             earlier = sum(name.startswith(word) for name in self._chains)
             self._chains.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
             self._positions.append(Position(None, None, []))
-        parent = self._followed
-        self._here = self._positions[chain] if parent is None else self._position_of[parent]
-        return found
+        here = self._positions[self.chain] if self.followed is None else self._position_of[self.followed]
+        here = self._after_answer(line, number, here) if line.type == "assistant" else self._after_input(line, here)
+        self._positions[self.chain] = here
+        if line.uuid is not None:
+            self._position_of[line.uuid] = here
 
-    def _answer(
-        self, line: TranscriptLine, number: int, chain: int, step: int, time: float | None, before_time: float | None
-    ) -> int:
-        found = super()._answer(line, number, chain, step, time, before_time)
-        message, here = line.message or LineMessage(), self._here
+    def _after_answer(self, line: TranscriptLine, number: int, here: Position) -> Position:
+        message = line.message or LineMessage()
         if is_client_generated(line, message):
             self.skipped.add("client-generated message", "ignored")
         elif message.usage is None:
             self.skipped.skip("answer", "no usage")
         else:
-            key: int | str = found
+            key: int | str = self.state.chains[self.chain].step
             if counts_nothing(message.usage):
-                name = answer_key(message.id, line.requestId, self._number)
+                name = answer_key(message.id, line.requestId, number)
                 key = self.state.step_of.get(name, name)
             if key not in self.steps:
-                after = None if time is None or before_time is None else min(before_time, time)
-                self.steps[key] = self._new_step(
-                    line, self.state.calls[key - 1] if isinstance(key, int) else None, after
-                )
+                call = self.state.calls[key - 1] if isinstance(key, int) else None
+                self.steps[key] = self._new_step(line, call, here)
             made = self.steps[key]
             made.answer += self._blocks("assistant")
-            self._here = Position(made, here.last_input if made is here.step else None, made.inputs)
-        return found
+            return Position(made, here.last_input if made is here.step else None, made.inputs)
+        return here
 
-    def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
+    def _new_step(self, line: TranscriptLine, call: BilledCall | None, here: Position) -> Step:
         """A step that begins with this line; without a call it is one of another file."""
-        name, here = self._chains[self._chain], self._here
-        step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
+        name, (before, time) = self._chains[self.chain], self.times
+        step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "")
+        step.after = None if time is None or before is None else min(before, time)
         step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
         step.request, step.is_cut = request_blocks_of(here)
         step.breakpoints = self._breakpoints.get(str(line.requestRef))
@@ -414,22 +402,15 @@ class DetailedTranscript(Transcript):
             step.first_token_s = max(0.0, call.answered - call.start)
         return step
 
-    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
-        return [_piece_of_kind(str(kind_of(block))) for block in self._content]
-
-    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
-        return [str(kind_of(block)) for block in self._content], b""
-
-    def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
-        super()._note_events(line, kind, chain, step)
-        here, before = self._here, self._here.last_input
-        is_boundary = kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction"
-        if is_boundary or (kind == "user" and line.isCompactSummary):  # a boundary and the summary after it are one
+    def _after_input(self, line: TranscriptLine, here: Position) -> Position:
+        before = here.last_input
+        is_boundary = line.type == "system" and BOUNDARIES.get(line.subtype or "") == "compaction"
+        if is_boundary or (line.type == "user" and line.isCompactSummary):  # with the summary after it they are one
             before = before if before is not None and before.is_cut else InputRecord([], None, is_cut=True)
-        if kind == "user" and self._with_blocks:
+        if line.type == "user" and self._with_blocks:
             before = InputRecord(self._blocks("user"), before)
             here.inputs.append(before)
-        self._here = here._replace(last_input=before)
+        return here._replace(last_input=before)
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
         return [self._block(role, item) for item in self._content] if self._with_blocks else []
