@@ -508,9 +508,9 @@ class SessionParser:
     def piece(self, kind: str, data: msgspec.Raw | bytes, place: str = "") -> Piece:
         return Piece(kind, memoryview(data).nbytes, data if self.keeps else None, place)
 
-    def add_call(self, bill: BilledCall, answer: Sequence[Any] = ()) -> SessionCall:
-        """The next call of the chain."""
-        call = self.chain.add_call(bill, answer)
+    def add_call(self, bill: BilledCall, answer: Sequence[Any] = (), chain: CallChain | None = None) -> SessionCall:
+        """The next call of a chain: of the file's only one, or of another."""
+        call = (chain or self.chain).add_call(bill, answer)
         self.session.calls.append(call)
         bill.number = len(self.session.calls)
         return call

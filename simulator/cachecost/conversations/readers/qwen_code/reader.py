@@ -208,9 +208,8 @@ class QwenSession(common.SessionParser):
         self, record: Record, number: int, model: str | None, usage: Usage, start: float | None, end: float | None
     ) -> common.SessionCall:
         bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session_id or "")
-        bill.version, call = record.version or "", self.add_call(bill)
-        call.before = None
-        return call
+        bill.version = record.version or ""
+        return self.add_call(bill, chain=common.CallChain())
 
     def _set_agent(self, call: common.SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
