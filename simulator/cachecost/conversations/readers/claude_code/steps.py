@@ -77,10 +77,14 @@ OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
-    first = parse_json(head.split(b"\n", 1)[0])
-    if isinstance(first, dict) and first.get("kind") == KIND:
-        return f"its first line says format and kind {KIND}"
-    return sniff_lines(head)
+    is_free = is_content_free(head.split(b"\n", 1)[0])
+    return f"its first line says format and kind {KIND}" if is_free else sniff_lines(head)
+
+
+def is_content_free(line: bytes) -> bool:
+    """Whether a file's first line is the header of the content-free form."""
+    first = parse_json(line) if b'"kind"' in line else None
+    return isinstance(first, dict) and first.get("kind") == KIND
 
 
 def sniff_lines(head: bytes) -> str | None:
@@ -491,19 +495,14 @@ def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
     """The session in a transcript, and the state to go on from; `state` is that of an earlier reading. Raises
     InputError where the file cannot be read."""
-    if not state and path.is_file() and is_content_free(path):
-        calls = read_steps(path)
-        for call in calls:
-            call.bill.agent = call.thread if call.thread.startswith(SIDE) else ""
-        return [SessionFile(str(path), CLIENT, calls=bills_of(calls))], b""
+    if not state and path.is_file():
+        with open_input(path) as stream:
+            is_free = is_content_free(stream.readline(HEADER_BYTES))
+        if is_free:
+            calls = read_steps(path)
+            for call in calls:
+                call.bill.agent = call.thread if call.thread.startswith(SIDE) else ""
+            return [SessionFile(str(path), CLIENT, calls=bills_of(calls))], b""
     transcript = Transcript(path, decode_state(state) if state else None)
     file = transcript.read()
     return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
-
-
-def is_content_free(path: Path) -> bool:
-    """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
-    with open_input(path) as stream:
-        line = stream.readline(HEADER_BYTES)
-    first = parse_json(line) if b'"kind"' in line else None
-    return isinstance(first, dict) and first.get("kind") == KIND
