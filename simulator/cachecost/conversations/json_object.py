@@ -176,25 +176,23 @@ def parse_json(raw: bytes) -> Any:
 
 
 def json_lines(
-    path: Path, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
+    path: Path, faults: list[Fault], warn: Warn, lines: Iterable[tuple[int, bytes]] | None = None
 ) -> Iterator[JsonObject]:
-    """The objects of a JSON Lines file, one by one. A damaged line is an error. `parse` works like `parse_json`.
+    """The objects of a JSON Lines file, or of its next `lines`, one by one. A damaged line is an error.
 
     A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
     """
-    for number, raw in byte_lines(path):
+    for number, raw in byte_lines(path) if lines is None else lines:
         if len(faults) >= limits.MOST_ERRORS and raw.strip():
             return
-        if line := json_line(path, number, raw, faults, warn, parse):
+        if line := json_line(path, number, raw, faults, warn):
             yield line
 
 
-def json_line(
-    path: Path, number: int, raw: bytes, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
-) -> JsonObject | None:
+def json_line(path: Path, number: int, raw: bytes, faults: list[Fault], warn: Warn) -> JsonObject | None:
     """The object of one line, which `json_lines` describes; None where there is none."""
-    value = parse(raw)
+    value = parse_json(raw)
     if type(value) is dict:
         return JsonObject(value, faults, str(path), number)
     if not raw.strip():

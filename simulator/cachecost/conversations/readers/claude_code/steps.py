@@ -33,6 +33,7 @@ from cachecost.conversations.input_files import (
 from cachecost.conversations.json_object import (
     JsonObject,
     json_line,
+    json_lines,
     parse_json,
 )
 from cachecost.conversations.readers.claude_code.content_free import KIND, parse_steps
@@ -470,11 +471,11 @@ def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[
 def _read(path: Path, warn: Warn, with_blocks: bool = False, keep_content: bool = False) -> list[SessionCall]:
     faults: list[Fault] = []
     lines = byte_lines(path)
-    first = next(_objects(lines, path, faults, warn), None)
+    first = next(json_lines(path, faults, warn, lines), None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
     if first is not None and first.data.get("kind") == KIND and not with_blocks:
-        calls = parse_steps(filter(None, chain([first], _objects(lines, path, faults, warn))))
+        calls = parse_steps(chain([first], json_lines(path, faults, warn, lines)))
     else:
         transcript = DetailedTranscript(path, faults, with_blocks, keep_content)
         transcript.read_lines(first, lines, warn)
@@ -482,14 +483,6 @@ def _read(path: Path, warn: Warn, with_blocks: bool = False, keep_content: bool 
     if faults:
         raise InputError(faults)
     return calls
-
-
-def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    for number, raw in lines:
-        if len(faults) >= MOST_ERRORS and raw.strip():
-            return
-        if line := json_line(path, number, raw, faults, warn):
-            yield line
 
 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
