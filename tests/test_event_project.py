@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.usage import Usage
 from event_cache import EMPTY, EventCall, Prefix, bill_calls
 from event_project import VERSIONS, Project, event_project, random_project
 from event_threads import AGENT_TYPES
+from step_records import read_steps
 
 CAUSES = ["concurrent_write", "concurrent_write", "ttl_expired", "model_changed", "model_changed", "tools_changed",
           "compaction", "ttl_expired"]  # fmt: skip

@@ -14,11 +14,10 @@ import pytest
 
 import bill_speed
 from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
-from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.steps import read_steps
 from measure import Run
 from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
 from sessions import Totals, write_sessions
+from step_records import TranscriptStep, read_steps
 
 SESSIONS, MEGABYTES = 40, 20.0
 LARGEST_STATIC = 16_000 + 700 * 11

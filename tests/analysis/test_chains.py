@@ -15,13 +15,11 @@ from hypothesis import strategies as some
 from cachecost.analysis.fidelity.chains import check_steps
 from cachecost.analysis.fidelity.judging import evidence_of
 from cachecost.base.structs import replace
-from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.ledger.results import Judgement
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
-from step_records import steps_to_records
+from step_records import TranscriptStep, read_steps, session_calls, steps_to_records
 
 RULES, PRICES = RuleBook(), PriceBook()
 AT = 1767348000.0
@@ -56,7 +54,7 @@ def after(
 
 def judged(*steps: TranscriptStep) -> list[Judgement]:
     """The judgements of those steps that can be judged."""
-    return check_steps(steps, "here.jsonl", RULES, PRICES)[0]
+    return check_steps(session_calls(steps), "here.jsonl", RULES, PRICES)[0]
 
 
 def last(*steps: TranscriptStep) -> Judgement:
@@ -337,7 +335,7 @@ def test_chains_are_told_apart() -> None:
 def test_what_cannot_be_judged_is_told() -> None:
     alone, plain = replace(FIRST, line=9), replace(FIRST, number=2, usage=Usage(50))
     odd = replace(FIRST, number=3, model="claude-opus-44")
-    made, left = check_steps([alone, plain, odd], "here.jsonl", RULES, PRICES)
+    made, left = check_steps(session_calls([alone, plain, odd]), "here.jsonl", RULES, PRICES)
     assert made == []
     assert [where for where, _ in left] == ["here.jsonl:9", "here.jsonl:1", "here.jsonl:1"]
     assert [why for _, why in left][:2] == [
@@ -393,7 +391,7 @@ def test_a_file_is_judged_as_its_content_free_form_is(tmp_path: Path) -> None:
     path = tmp_path / "steps.jsonl"
     records = steps_to_records([FIRST, second, after(second, 400, 900, words=("human",))], "x")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    made, left = check_steps(read_steps(path), str(path), RULES, PRICES)
+    made, left = check_steps(session_calls(read_steps(path)), str(path), RULES, PRICES)
     assert [(one.source, one.call, one.line, one.kind) for one in made] == [
         (str(path), 1, 2, "cold"),
         (str(path), 2, 3, "hit"),

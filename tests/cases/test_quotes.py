@@ -16,11 +16,10 @@ from cachecost.analysis.bill.call_prices import CallPrices
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import models_in
 from cachecost.conversations.input_files import BilledCall
-from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from conversations.session_stores import write_lines
-from step_records import steps_to_records
+from step_records import read_steps, steps_to_records
 
 MTOK = Decimal("1e-6")
 PEAK = "2026-11-20T02:00:00Z"

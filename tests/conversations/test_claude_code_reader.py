@@ -15,7 +15,6 @@ import pytest
 from cachecost.base.errors import InputError
 from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.claude_code.reader import calls
-from cachecost.conversations.readers.claude_code.steps import read_steps
 from cachecost.conversations.sessions import conversations_of
 from cachecost.prompts.request import Breakpoint
 from cachecost.providers.prices import PriceBook
@@ -25,6 +24,7 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.strategy_ledger import replay_strategy
 from cachecost.simulation.workload import recorded_workload
 from conversations.test_transcript_reader import CALL, MODEL, RESULT, SAYS, START, answer, system, user
+from step_records import read_steps
 
 PRICES = PriceBook.load(None, None)
 HOUR = {

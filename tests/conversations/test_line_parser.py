@@ -18,6 +18,7 @@ from cachecost.conversations.readers.claude_code import steps
 from cachecost.conversations.readers.claude_code.steps import parse_fields, read_steps_with_content
 from cachecost.prompts.blocks import compact
 from cachecost.prompts.exact_json import ENCODE
+from step_records import TranscriptStep
 
 LINE = {
     "type": "user",
@@ -130,7 +131,7 @@ def read(path: Path, parse: Callable[[bytes], Any], patch: pytest.MonkeyPatch) -
     patch.setattr(steps, "parse_fields", parse)
     try:
         found: list[Any] = [
-            (one.without_content(), one.answer, one.request)
+            (TranscriptStep.of(one), one.bill.session, one.project, one.agent, one.answer, one.request)
             for one in read_steps_with_content(path, said.append, True)
             if not one.is_copy
         ]

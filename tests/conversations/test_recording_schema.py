@@ -17,7 +17,6 @@ from random_logs import lines, logs
 
 from cachecost.conversations import call_recording, model
 from cachecost.conversations.call_recording import TOKENS, Title
-from cachecost.conversations.json_object import BETWEEN, TranscriptStep
 from cachecost.conversations.model import (
     CONTENTS,
     EVENTS,
@@ -31,11 +30,12 @@ from cachecost.conversations.model import (
 )
 from cachecost.conversations.readers import request_log
 from cachecost.conversations.readers.call_recording import TTLS
+from cachecost.conversations.readers.claude_code.content_free import BETWEEN
 from cachecost.prompts.blocks import Part, given_block
 from cachecost.prompts.intake import OBJECTS, PARAMETERS
 from cachecost.prompts.request import ROLES, block_of, text_block
 from cachecost.providers.usage import Usage
-from step_records import steps_to_records
+from step_records import TranscriptStep, steps_to_records
 
 SCHEMA = json.loads((files("cachecost.conversations") / "recording.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)

@@ -11,10 +11,10 @@ from hypothesis import strategies as some
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.structs import replace
-from cachecost.conversations.json_object import BETWEEN, JsonObject, TranscriptStep, parse_steps
-from cachecost.conversations.readers.claude_code.steps import read_steps
+from cachecost.conversations.json_object import JsonObject
+from cachecost.conversations.readers.claude_code.content_free import BETWEEN, parse_steps
 from cachecost.providers.usage import Usage, usage_of
-from step_records import steps_to_records
+from step_records import TranscriptStep, read_steps, steps_to_records
 
 AT = 1767348000.0
 FULL = TranscriptStep(
@@ -84,7 +84,7 @@ def test_what_goes_in_comes_out(steps: list[TranscriptStep]) -> None:
     faults: list[Fault] = []
     records = json.loads(json.dumps(list(steps_to_records(steps, "x"))))
     lines = [JsonObject(record, faults, "x", number) for number, record in enumerate(records, 1)]
-    assert (parse_steps(lines), faults) == (steps, [])
+    assert ([TranscriptStep.of(call) for call in parse_steps(lines)], faults) == (steps, [])
 
 
 def test_every_fault_is_told_with_its_line(tmp_path: Path) -> None:

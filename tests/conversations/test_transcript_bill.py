@@ -17,10 +17,10 @@ from tests.conversations.random_transcripts import DAMAGE, RandomTranscript
 from cachecost.base.errors import InputError
 from cachecost.base.limits import MOST_ERRORS
 from cachecost.conversations.input_files import BilledCall, SessionFile
-from cachecost.conversations.json_object import BETWEEN, TranscriptStep
-from cachecost.conversations.readers.claude_code.steps import read_sessions, read_steps
+from cachecost.conversations.readers.claude_code.content_free import BETWEEN
+from cachecost.conversations.readers.claude_code.steps import read_sessions
 from cachecost.conversations.readers.claude_code.transcript import Transcript
-from step_records import steps_to_records
+from step_records import TranscriptStep, read_steps, steps_to_records
 
 LOGS = settings(max_examples=int(os.environ.get("CACHECOST_LOGS", "80")))
 Facts = tuple[Any, ...]

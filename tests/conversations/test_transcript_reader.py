@@ -11,9 +11,9 @@ import pytest
 
 from cachecost.base.errors import InputError
 from cachecost.base.structs import replace
-from cachecost.conversations.json_object import TranscriptStep
-from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
+from cachecost.conversations.readers.claude_code.steps import sniff
 from cachecost.providers.usage import Usage
+from step_records import TranscriptStep, read_steps
 
 MODEL = "claude-opus-4-5"
 START = 1767348000.0

@@ -1,11 +1,9 @@
-"""Foreign JSON input, read field by field, with errors that are collected; and what is read with it: the content-free
-form of a transcript, whose steps are API calls as far as usage, times and flags go."""
+"""Foreign JSON input, read field by field, with errors that are collected."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from cachecost.base.errors import Fault, nearest
 from cachecost.base.times import LATEST, seconds
 from cachecost.conversations.input_files import Warn, byte_lines
 from cachecost.prompts.request import show_found
-from cachecost.providers.usage import Usage, usage_of
 
 
 class JsonObject:
@@ -179,25 +176,23 @@ def parse_json(raw: bytes) -> Any:
 
 
 def json_lines(
-    path: Path, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
+    path: Path, faults: list[Fault], warn: Warn, lines: Iterable[tuple[int, bytes]] | None = None
 ) -> Iterator[JsonObject]:
-    """The objects of a JSON Lines file, one by one. A damaged line is an error. `parse` works like `parse_json`.
+    """The objects of a JSON Lines file, or of its next `lines`, one by one. A damaged line is an error.
 
     A last line without a newline that does not parse is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
     """
-    for number, raw in byte_lines(path):
+    for number, raw in byte_lines(path) if lines is None else lines:
         if len(faults) >= limits.MOST_ERRORS and raw.strip():
             return
-        if line := json_line(path, number, raw, faults, warn, parse):
+        if line := json_line(path, number, raw, faults, warn):
             yield line
 
 
-def json_line(
-    path: Path, number: int, raw: bytes, faults: list[Fault], warn: Warn, parse: Callable[[bytes], Any] = parse_json
-) -> JsonObject | None:
+def json_line(path: Path, number: int, raw: bytes, faults: list[Fault], warn: Warn) -> JsonObject | None:
     """The object of one line, which `json_lines` describes; None where there is none."""
-    value = parse(raw)
+    value = parse_json(raw)
     if type(value) is dict:
         return JsonObject(value, faults, str(path), number)
     if not raw.strip():
@@ -217,118 +212,5 @@ def reason(error: ValueError) -> str:
     return str(error) if isinstance(error, limits.OutOfLimits) else f"damaged JSON: {error}"
 
 
-FORMAT = 1
-KIND = "steps"
-BETWEEN = ("human", "compaction", "edit", "model", "client", "error", "fork")
-"""What may lie between two steps: a user message that holds anything besides tool results, a compaction, a context
-edit, another model, another version of the client, an API error, and that another step went on from the same one."""
-
-NO_USAGE = Usage()
-
-
-@dataclass(slots=True)
-class TranscriptStep:
-    """One API call, and what lies between it and the call before it on its chain.
-
-    A reader changes it until it has read all lines of the answer.
-
-    Times are seconds since the epoch, None where none is known: `after` that of the record before the request,
-    `answered` and `ended` those of the first and the last record of the answer.
-    """
-
-    number: int
-    """From 1, in the order of the file."""
-    line: int
-    chain: str
-    before: int | None
-    """Number of the step that this one goes on from; None: the first of its chain."""
-    model: str
-    usage: Usage = NO_USAGE
-    after: float | None = None
-    answered: float | None = None
-    ended: float | None = None
-    blocks: int = 0
-    """Content blocks between this request and the one before, its answer included; no fewer than so many."""
-    thinking: bool = False
-    """Whether the answer holds thinking."""
-    between: tuple[str, ...] = ()
-    """Which of `BETWEEN` lie between this step and the one before, in that order."""
-    modes: tuple[str, ...] = ()
-    """Tiers and region, as `CallTerms.modes`."""
-    summed: bool = False
-    """The usage sums several passes (server tools), so that its read and write are no length of a prefix."""
-    session: str = field(default="", compare=False)
-    project: str = field(default="", compare=False)
-    agent: str = field(default="", compare=False)
-    """These three are as those of a recorded call. The content-free form has none of them."""
-    id: str = field(default="", compare=False)
-    """Equal for all copies of the step; "" if unknown."""
-
-
-def parse_steps(lines: Iterable[JsonObject]) -> list[TranscriptStep]:
-    """The steps of a content-free form, header first; `line` is a line of it. Errors go to the lines' list."""
-    steps: list[TranscriptStep] = []
-    for position, line in enumerate(lines):
-        if position:
-            steps.append(_parse_step(line, position))
-            continue
-        version = line.data.get("format")
-        if version != FORMAT or isinstance(version, bool):
-            line.fault("format", f"expected {FORMAT}; got {show_found(version)}, which this version cannot read")
-            continue
-        line.known_keys.update(("format", "kind"))
-        for name, default in (("name", None), ("source", ""), ("licence", "")):
-            line.text(name, default)
-        line.refuse_unknown_keys()
-    return steps
-
-
-def _parse_step(line: JsonObject, number: int) -> TranscriptStep:
-    """Its fields are read in the order of the class: so are their errors."""
-    if line.whole("step", required=True) not in (None, number):
-        line.fault("step", f"expected {number}; got {line.data['step']}")
-    moment = line.moment("answered")
-    answered = seconds(moment) if moment else None
-    uses = line.get(
-        "tool_uses",
-        "an array of [tool, number]",
-        lambda value: are_pairs(value) and all(isinstance(one[0], str) and _is_whole(one[1]) for one in value),
-        (),
-        required=False,
-    )
-    chain, before = line.text("chain"), line.whole("before")
-    if before is not None and not 1 <= before < number:
-        line.fault("before", f"no line before this one has step {before}")
-        before = None
-    model = line.text("model")
-    counts = line.get(
-        "usage",
-        "five whole numbers from 0",
-        lambda value: isinstance(value, list) and len(value) == 5 and all(map(_is_whole, value)),
-        (0,) * 5,
-    )
-    usage = usage_of(counts, tuple(map(tuple, uses)))
-    step = TranscriptStep(number, line.line or 0, chain, before, model, usage, answered=answered)
-    waited, took = line.number("waited_s"), line.number("took_s")
-    if answered is not None:
-        step.after = None if waited is None else round(answered - waited, 6)
-        step.ended = None if took is None else round(answered + took, 6)
-    step.blocks, step.thinking = line.whole("blocks", 0) or 0, line.flag("thinking")
-    known = f"an array of {', '.join(BETWEEN)}"
-    step.between = tuple(
-        line.get(
-            "between", known, lambda value: are_texts(value) and set(BETWEEN).issuperset(value), (), required=False
-        )
-    )
-    step.modes = tuple(line.get("modes", "an array of texts", are_texts, (), required=False))
-    step.summed = line.flag("summed")
-    line.refuse_unknown_keys()
-    return step
-
-
 def are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _is_whole(value: object) -> bool:
-    return type(value) is int and value >= 0

@@ -34,7 +34,9 @@ from typing import NamedTuple
 from cachecost.analysis.fidelity.judging import TOLERANCE, RecordingCheck, input_cost
 from cachecost.base.times import day_of, iso
 from cachecost.caches.expiry import has_expired
-from cachecost.conversations.json_object import TranscriptStep
+from cachecost.conversations.input_files import BilledCall
+from cachecost.conversations.readers.claude_code.content_free import BETWEEN
+from cachecost.conversations.readers.common.session_calls import SessionCall
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.providers.hosts import AUTO_HOST, host_of, host_of_message
@@ -70,11 +72,11 @@ class _StepPrediction:
 
 
 def check_steps(
-    steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str = AUTO_HOST
+    steps: Sequence[SessionCall], source: str, rules: RuleBook, prices: PriceBook, host: str = AUTO_HOST
 ) -> tuple[list[Judgement], list[tuple[str, str]]]:
     """(judgements, what could not be judged: file:line and words) of a transcript or its content-free form."""
     check = _TranscriptCheck(steps, source, rules, prices, host)
-    check.run(steps, check.check_step)
+    check.run([step.bill for step in steps], check.check_step)
     return check.judgements, check.skipped
 
 
@@ -82,37 +84,39 @@ class _TranscriptCheck(RecordingCheck):
     """A transcript while it is checked, step by step."""
 
     def __init__(
-        self, steps: Sequence[TranscriptStep], source: str, rules: RuleBook, prices: PriceBook, host: str
+        self, steps: Sequence[SessionCall], source: str, rules: RuleBook, prices: PriceBook, host: str
     ) -> None:
         super().__init__(source, prices)
         self.rules = rules
         self.host = host
+        self.steps = steps
         self.states = states_of(steps)
-        self.next = {step.before: step for step in reversed(steps) if in_loop(step)}
+        self.next = {step.bill.before: step for step in reversed(steps) if in_loop(step)}
         self.written: dict[str, set[int]] = {}
 
-    def check_step(self, number: int, step: TranscriptStep) -> None:
+    def check_step(self, number: int, bill: BilledCall) -> None:
         """Predict a step from other bills, then compare with its own. Raises CannotEvaluate for an unknown model."""
-        day = None if step.answered is None else day_of(step.answered)
-        host = host_of(host_of_message(step.id), self.host, step.model)
-        rules = self.rules.rules(host, step.model, day)
-        before = self.states[step.before] if step.before else None
+        step = self.steps[number - 1]
+        day = None if bill.answered is None else day_of(bill.answered)
+        host = host_of(host_of_message(bill.id), self.host, bill.model)
+        rules = self.rules.rules(host, bill.model, day)
+        before = self.states[bill.before] if bill.before else None
         prediction = _predict(step, before, rules)
-        usage = _predict_usage(prediction, before, self.next.get(step.number))
-        written = self.written.setdefault(step.chain, set())
-        if step.usage.read == step.usage.write == prediction.read == 0:
-            self.skip(step.line, "nothing was cached, and nothing could have been read")
+        usage = _predict_usage(prediction, before, self.next.get(bill.number))
+        written = self.written.setdefault(step.thread, set())
+        if bill.usage.read == bill.usage.write == prediction.read == 0:
+            self.skip(bill.line, "nothing was cached, and nothing could have been read")
         elif usage is None:
-            self.skip(step.line, "the first step of its chain, and no later one gives its length")
+            self.skip(bill.line, "the first step of its chain, and no later one gives its length")
         else:
             self.judgements.append(self._build_judgement(step, rules, prediction, usage, written))
-        if {"compaction", "edit"} & set(step.between):
+        if {"compaction", "edit"} & set(bill.events):
             written.clear()
-        if step.usage.write and not step.summed:
-            written.update(entry.tokens for entry in self.states[step.number].entries)
+        if bill.usage.write and not bill.is_summed:
+            written.update(entry.tokens for entry in self.states[bill.number].entries)
 
     def _build_judgement(
-        self, step: TranscriptStep, rules: ModelRules, prediction: _StepPrediction, usage: Usage, written: set[int]
+        self, step: SessionCall, rules: ModelRules, prediction: _StepPrediction, usage: Usage, written: set[int]
     ) -> Judgement:
         kind, exact, reason = _judge(step, prediction, written)
         is_knowable = not prediction.doubt and (in_loop(step) or prediction.standing == EXPIRED)
@@ -121,53 +125,53 @@ class _TranscriptCheck(RecordingCheck):
             prediction.ttl: bool(prediction.ttl),
             prediction.standing: True,
             "tool loop": in_loop(step),
-            "after a person's words": "human" in step.between and step.before is not None,
-            "side chain": step.chain.startswith("side"),
+            "after a person's words": "human" in step.bill.events and bool(step.bill.before),
+            "side chain": step.thread.startswith("side"),
         }
         return Judgement(
             self.source,
-            step.number,
-            step.line,
-            step.model,
+            step.bill.number,
+            step.bill.line,
+            step.bill.model,
             kind,
             exact,
             usage,
-            step.usage,
+            step.bill.usage,
             self._dollars(step, rules, usage),
-            self._dollars(step, rules, step.usage),
+            self._dollars(step, rules, step.bill.usage),
             reason,
             features=tuple(sorted(name for name, holds in features.items() if holds)),
             rules=RULES.get(prediction.standing, ()) if is_knowable else (),
             host=rules.host,
             way=rules.matching,
-            cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.usage.read else "",
+            cause=WARM_START if kind == "unknown" and prediction.standing == FIRST and step.bill.usage.read else "",
             is_identity=True,
-            session=step.session,
+            session=step.bill.session,
             agent=step.agent,
             folder=step.project,
-            timestamp=None if step.answered is None else iso(step.answered),
+            timestamp=None if step.bill.answered is None else iso(step.bill.answered),
             model_row=rules.model,
             day=rules.day,
         )
 
-    def _dollars(self, step: TranscriptStep, rules: ModelRules, usage: Usage) -> Decimal | None:
-        start = step.answered if step.after is None else step.after
-        moment, terms = moment_of(start, rules.day), CallTerms.of_modes(step.modes)
+    def _dollars(self, step: SessionCall, rules: ModelRules, usage: Usage) -> Decimal | None:
+        start = step.bill.answered if step.after is None else step.after
+        moment, terms = moment_of(start, rules.day), CallTerms.of_modes(step.bill.modes)
         return input_cost(usage, lambda tokens: self.prices.quote(rules.host, rules.model, moment, terms).of(tokens))
 
 
-def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules) -> _StepPrediction:
-    if before is None or not (before.entries or before.step.summed):
-        return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.summed else "")
+def _predict(step: SessionCall, before: ChainState | None, rules: ModelRules) -> _StepPrediction:
+    if before is None or not (before.entries or before.step.bill.is_summed):
+        return _StepPrediction(0, FIRST, doubt="it sums several passes" if step.bill.is_summed else "")
     whole = before.entries[0] if before.entries else ChainEntry(0, "", None)
     now = request_time(step, before)
-    doubt = next((words for name, words in DOUBTS.items() if name in step.between), "")  # not of its age
-    if not doubt and (step.summed or before.step.summed):
+    doubt = next((words for name, words in DOUBTS.items() if name in step.bill.events), "")  # not of its age
+    if not doubt and (step.bill.is_summed or before.step.bill.is_summed):
         doubt = "it, or the step before it, sums several passes"
-    elif not doubt and before.thought and not rules.keeps_thinking and "human" in step.between:
+    elif not doubt and before.thought and not rules.keeps_thinking and "human" in step.bill.events:
         doubt = "earlier thinking was stripped, because a person spoke"
-    elif not doubt and step.blocks >= rules.lookback_positions:
-        doubt = f"{step.blocks} blocks were added, and a breakpoint may not look back that far"
+    elif not doubt and step.bill.blocks >= rules.lookback_positions:
+        doubt = f"{step.bill.blocks} blocks were added, and a breakpoint may not look back that far"
     if doubt:
         return _StepPrediction(whole.tokens, UNCLEAR, whole.tokens, whole.ttl, doubt)
     for entry in before.entries:
@@ -179,36 +183,34 @@ def _predict(step: TranscriptStep, before: ChainState | None, rules: ModelRules)
     return _StepPrediction(0, EXPIRED, whole.tokens, whole.ttl)
 
 
-def _predict_usage(
-    prediction: _StepPrediction, before: ChainState | None, after: TranscriptStep | None
-) -> Usage | None:
+def _predict_usage(prediction: _StepPrediction, before: ChainState | None, after: SessionCall | None) -> Usage | None:
     """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt.
 
     That is what the next step of the loop reads, else as if the prompt grew as it last did. What is written has the
     TTL that the step before wrote with, else the one after.
     """
     least = 1 if prediction.doubt else max(1, prediction.read)
-    if after is not None and not after.summed and after.usage.read >= least:
-        length, neighbour = after.usage.read, before.step if before else after
+    if after is not None and not after.bill.is_summed and after.bill.usage.read >= least:
+        length, neighbour = after.bill.usage.read, before.step if before else after
     elif before is not None:
-        length, neighbour = before.step.usage.read + before.step.usage.write + before.growth, before.step
+        length, neighbour = before.step.bill.usage.read + before.step.bill.usage.write + before.growth, before.step
     else:
         return None
     read = min(prediction.read, length)
     written, entries = length - read, before.entries if before else ()
     hour = 0
     if not entries:
-        hour = written if after and after.usage.write_1h else 0
+        hour = written if after and after.bill.usage.write_1h else 0
     elif entries[0].ttl == "1h":
         hour = written
     elif ends := [entry.tokens for entry in entries if entry.ttl == "1h"]:
         hour = min(written, max(0, ends[0] - read))
-    return Usage(neighbour.usage.input_tokens, read, written - hour, hour)
+    return Usage(neighbour.bill.usage.input_tokens, read, written - hour, hour)
 
 
-def _judge(step: TranscriptStep, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool, str]:
+def _judge(step: SessionCall, prediction: _StepPrediction, written: set[int]) -> tuple[str, bool, str]:
     """(kind, exact, why it is wrong) by the definitions at the top of this file."""
-    read, predicted, standing = step.usage.read, prediction.read, prediction.standing
+    read, predicted, standing = step.bill.usage.read, prediction.read, prediction.standing
     exact = abs(predicted - read) <= TOLERANCE
     if prediction.doubt:
         return "unknown", exact, f"not knowable: {prediction.doubt}"
@@ -253,19 +255,19 @@ class ChainEntry:
 class ChainState:
     """What is known after a step: entries, longest first; whether thinking came since a person spoke; its growth."""
 
-    step: TranscriptStep
+    step: SessionCall
     entries: tuple[ChainEntry, ...]
     thought: bool
     growth: int
 
 
-def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
+def states_of(steps: Iterable[SessionCall]) -> dict[int, ChainState]:
     """The state after each step, by its number: reads refresh an entry, writes create one, by TTL."""
     states: dict[int, ChainState] = {}
     for step in steps:
-        before, usage, ends = states[step.before] if step.before else None, step.usage, dict[str, int]()
+        before, usage, ends = states[step.bill.before] if step.bill.before else None, step.bill.usage, dict[str, int]()
         known = before.entries if before else ()
-        if not step.summed:
+        if not step.bill.is_summed:
             ends = {entry.ttl: entry.tokens for entry in known if entry.tokens <= usage.read}
             if usage.read:  # of the shortest entry that is long enough, else with the TTL of what is written
                 reaching = [entry.ttl for entry in known if entry.tokens >= usage.read - TOLERANCE]
@@ -278,21 +280,21 @@ def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
         now = request_time(step, before)
         ordered = sorted(ends.items(), key=lambda end: (-end[1], end[0]))
         entries = tuple(ChainEntry(tokens, ttl, now) for ttl, tokens in ordered)
-        has_thinking = bool(before and before.thought and "human" not in step.between) or step.thinking
-        earlier = before.step.usage.read + before.step.usage.write if before else usage.read + usage.write
+        has_thinking = bool(before and before.thought and "human" not in step.bill.events) or step.bill.has_thinking
+        earlier = before.step.bill.usage.read + before.step.bill.usage.write if before else usage.read + usage.write
         growth = max(0, usage.read + usage.write - earlier)
-        states[step.number] = ChainState(step, entries, has_thinking, growth)
+        states[step.bill.number] = ChainState(step, entries, has_thinking, growth)
     return states
 
 
-def request_time(step: TranscriptStep, before: ChainState | None) -> TimeRange | None:
+def request_time(step: SessionCall, before: ChainState | None) -> TimeRange | None:
     """When the request began: no earlier than the record before it, no later than the first of its answer."""
-    if step.answered is None:
+    if step.bill.answered is None:
         return None
-    earliest = step.after if step.after is not None else before.step.ended if before else None
-    return TimeRange(float("-inf") if earliest is None else min(earliest, step.answered), step.answered)
+    earliest = step.after if step.after is not None else before.step.bill.end if before else None
+    return TimeRange(float("-inf") if earliest is None else min(earliest, step.bill.answered), step.bill.answered)
 
 
-def in_loop(step: TranscriptStep) -> bool:
+def in_loop(step: SessionCall) -> bool:
     """Whether only the answer before and the results of its tools lie between, and perhaps an API error."""
-    return step.before is not None and set(step.between) <= {"error"}
+    return bool(step.bill.before) and {"error"}.issuperset(name for name in BETWEEN if name in step.bill.events)

@@ -15,8 +15,7 @@ from cachecost.analysis.fidelity.checker import FidelityChecker
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import open_input
-from cachecost.conversations.json_object import TranscriptStep
+from cachecost.conversations.input_files import BilledCall, open_input
 from cachecost.conversations.readers.claude_code.steps import read_steps, sniff
 from cachecost.conversations.readers.detect import detect, read_calls
 from cachecost.ledger.results import AssumptionSupport, Fidelity, Judgement
@@ -98,9 +97,10 @@ class Validation:
                     with open_input(log) as stream:
                         is_transcript = sniff(stream.read(HEAD_BYTES)) is not None
                 said: list[str] = []
-                calls: Sequence[Call | TranscriptStep]
+                calls: Sequence[Call | BilledCall]
                 if is_transcript:
-                    calls = steps = read_steps(log)
+                    steps = read_steps(log)
+                    calls = [step.bill for step in steps]
                     made, left = check_steps(steps, str(log), checker.rules, checker.prices, checker.host)
                 else:
                     calls = requests = list(read_calls(log, self.format_, said.append, says_format=False))

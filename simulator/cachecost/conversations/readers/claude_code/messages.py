@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from cachecost.conversations.input_files import open_input
-from cachecost.conversations.readers.common.json_values import objects_in
+from cachecost.conversations.readers.common.json_values import decode, objects_in
 
 LETTERS = 60
 TAGS = ("<system-reminder>", "<local-command-", "<task-notification>", "<ide_", "Caveat: ")
@@ -34,10 +34,6 @@ class PersonMessage(msgspec.Struct, gc=False):
     content: Any = None
 
 
-decode_line = msgspec.json.Decoder(MessageLine).decode
-decode_message = msgspec.json.Decoder(PersonMessage).decode
-
-
 def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
     """The first letters of the person's message that each of these lines answers, by line; others are left out. A line
     that cannot be read is passed over. Raises InputError where the file cannot be opened."""
@@ -47,7 +43,7 @@ def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
     with open_input(path) as stream:
         for number, raw in enumerate(stream, 1):
             try:
-                line = decode_line(raw)
+                line = decode(raw, MessageLine)
             except UNREADABLE:
                 continue
             text = before.get(line.parentUuid or "") or before.get(line.logicalParentUuid or "") or ""
@@ -67,7 +63,7 @@ def _first_words(line: MessageLine) -> str:
     if line.isMeta or line.isCompactSummary:
         return ""
     try:
-        content = decode_message(line.message).content
+        content = decode(line.message, PersonMessage).content
     except UNREADABLE:
         return ""
     texts = (piece.get("text") for piece in objects_in(content) if piece.get("type") == "text")

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.readers.claude_code.steps import (
-    RecordedBreakpoints,
     Step,
     read_steps_with_content,
     sniff_lines,
@@ -69,7 +67,7 @@ class _TranscriptRequests(SessionRequests):
         if bill.written:
             ttl = self._ttls[call.thread] = "1h" if bill.tokens[3] else "5m"
         recorded = call.breakpoints if isinstance(call, Step) else None
-        on_head, in_messages = recorded or _by_version(bill.version, ttl)
+        on_head, in_messages = recorded or (ttl, (ttl,) * message_breakpoints(bill.version))
         if on_head:
             yield from on_blocks(len(head.blocks), on_head)
         found: list[Breakpoint] = []
@@ -79,8 +77,3 @@ class _TranscriptRequests(SessionRequests):
                 if len(found) == len(in_messages):
                     break
         yield from reversed(found)
-
-
-@cache
-def _by_version(client: str, ttl: TTL) -> RecordedBreakpoints:
-    return RecordedBreakpoints(ttl, (ttl,) * message_breakpoints(client))

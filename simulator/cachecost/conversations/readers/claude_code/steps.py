@@ -6,10 +6,10 @@ looked at field by field, so that each error names its field.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -31,14 +31,12 @@ from cachecost.conversations.input_files import (
     quiet,
 )
 from cachecost.conversations.json_object import (
-    BETWEEN,
-    KIND,
     JsonObject,
-    TranscriptStep,
     json_line,
+    json_lines,
     parse_json,
-    parse_steps,
 )
+from cachecost.conversations.readers.claude_code.content_free import KIND, parse_steps
 from cachecost.conversations.readers.claude_code.lines import (
     BOUNDARIES,
     MAIN,
@@ -46,7 +44,6 @@ from cachecost.conversations.readers.claude_code.lines import (
     PRICED,
     SIDE,
     SYNTHETIC,
-    AnswerPiece,
     CacheCreation,
     Iteration,
     LineMessage,
@@ -58,7 +55,7 @@ from cachecost.conversations.readers.claude_code.lines import (
 )
 from cachecost.conversations.readers.claude_code.transcript import CLIENT, Transcript, answer_key, decode_state
 from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import BYTES_PER_TOKEN, SessionCall
+from cachecost.conversations.readers.common.session_calls import BYTES_PER_TOKEN, SessionCall, bills_of
 from cachecost.prompts.blocks import Block, digest_of, encode_simple
 from cachecost.prompts.exact_json import ENCODE, Differs, WriteSimple, plain_block, refuse_number
 from cachecost.prompts.request import TTL, NotAMessage, show_found
@@ -81,10 +78,14 @@ OWN_PAIRS = (("uuid", "message"), ("messageId", "snapshot"))
 
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is a transcript or the content-free form of one; None if it is neither."""
-    first = parse_json(head.split(b"\n", 1)[0])
-    if isinstance(first, dict) and first.get("kind") == KIND:
-        return f"its first line says format and kind {KIND}"
-    return sniff_lines(head)
+    is_free = is_content_free(head.split(b"\n", 1)[0])
+    return f"its first line says format and kind {KIND}" if is_free else sniff_lines(head)
+
+
+def is_content_free(line: bytes) -> bool:
+    """Whether a file's first line is the header of the content-free form."""
+    first = parse_json(line) if b'"kind"' in line else None
+    return isinstance(first, dict) and first.get("kind") == KIND
 
 
 def sniff_lines(head: bytes) -> str | None:
@@ -178,7 +179,6 @@ FIELDS: dict[str, Callable[[Any], str | None]] = {
     ),
 }
 """What a field that is not null stands for, whatever it is."""
-NO_CHAIN = -1
 HEADER_BYTES = 4096
 """How long the header of the content-free form may be."""
 COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -243,11 +243,10 @@ class InputRecord:
 class Step(SessionCall):
     """A call with what its request and its answer contain; both have no blocks where content is not read.
 
-    `after` is the time of the record before the request, `inputs` what was recorded since then, `breakpoints` those of
-    its request, where they are recorded. `agent_name` names a sub-agent without an id by its place in the file.
+    `inputs` is what was recorded since its request, `breakpoints` those of its request, where they are recorded.
+    `agent_name` names a sub-agent without an id by its place in the file.
     """
 
-    after: float | None = None
     agent_name: str = ""
     breakpoints: RecordedBreakpoints | None = None
     request: list[TranscriptBlock] = field(default_factory=list)
@@ -263,34 +262,13 @@ class Step(SessionCall):
         """A sub-agent has the session of the main thread, also in a file of its own."""
         return self.bill.session
 
-    def without_content(self) -> TranscriptStep:
-        """The step as its content-free form has it."""
-        call = self.bill
-        step = TranscriptStep(call.number, call.line, self.thread, call.before or None, call.model, call.usage)
-        step.after, step.answered, step.ended = self.after, call.answered, call.end
-        step.blocks, step.thinking, step.modes, step.summed = call.blocks, call.has_thinking, call.modes, call.is_summed
-        step.between = tuple(name for name in BETWEEN if name in call.events)
-        step.session, step.project, step.agent, step.id = call.session, self.project, self.agent, call.id
-        return step
-
-
-_piece_of_kind = cache(AnswerPiece)
-
 
 class Position(NamedTuple):
-    """What leads to a record: the last step, and the input since then."""
+    """What leads to a record: the last step, the input since its answer, and all input since its request."""
 
-    step: Step | None = None
-    last_input: InputRecord | None = None
-
-
-@dataclass(slots=True)
-class Chain:
-    """The main thread or a sub-agent: its name, where it is now, and the input before its first step."""
-
-    name: str
-    position: Position = Position()
-    beginning: list[InputRecord] = field(default_factory=list)
+    step: Step | None
+    last_input: InputRecord | None
+    inputs: list[InputRecord]
 
 
 class DetailedTranscript(Transcript):
@@ -299,24 +277,22 @@ class DetailedTranscript(Transcript):
 
     def __init__(self, path: Path, faults: list[Fault], with_blocks: bool = False, keep_content: bool = False) -> None:
         super().__init__(path)
-        self.steps: list[Step] = []
+        self.steps: dict[int | str, Step] = {}
+        """By the numbers of their calls; those of another file by the key of their answers."""
         self.skipped = ReaderNotes()
         self._faults = faults
         self._with_blocks, self._keep_content = with_blocks, keep_content
         self._write: WriteSimple = ENCODE
         """Is certain to write the values of the line as Python's own encoder does, or does not."""
-        self._number = 0
         self._odd: JsonObject | None = None
         """The line whose fields still have to be checked."""
         self._content: list[Any] = []
         self._breakpoints: dict[str, RecordedBreakpoints | None] = {}
-        self._step_of_call: list[Step] = []
-        self._copies: dict[str, Step] = {}
         self._position_of: dict[str, Position] = {}
-        self._chains: list[Chain] = []
-        self._here = Position()
-        self._chain = NO_CHAIN
-        """Position and chain of the line that is read."""
+        self._chains: list[str] = []
+        """The names of the main thread and of sub-agents."""
+        self._positions: list[Position] = []
+        """Where each of them is now."""
 
     def read_lines(self, first: JsonObject | None, lines: NumberedLines, warn: Warn) -> None:
         """Read all lines, up to the last error that counts."""
@@ -339,29 +315,37 @@ class DetailedTranscript(Transcript):
         self._odd, self._write = None, ENCODE
 
     def read_line(self, line: TranscriptLine, number: int) -> None:
-        self._number, self._chain = number, NO_CHAIN
-        if line.type in MAIN_KINDS:
-            if line.uuid in self.state.positions:
-                self.skipped.skip("line", "same uuid as an earlier line")
+        is_main = line.type in MAIN_KINDS
+        is_known = is_main and line.uuid in self.state.positions
+        if is_known:
+            self.skipped.skip("line", "same uuid as an earlier line")
         elif line.type == REQUEST:
             self._breakpoints[str(line.id)] = recorded_breakpoints(line.cacheControl)
-        elif line.type and line.type not in SILENT:
+        elif line.type and not is_main and line.type not in SILENT:
             self.skipped.skip("line", f"unknown type {show_found(line.type)}")
+        has_place = not is_known if is_main else line.uuid is not None
+        if has_place:
+            self._check(line, number)
         super().read_line(line, number)
-        if self._chain != NO_CHAIN:
-            self._chains[self._chain].position = self._here
-            if line.uuid is not None:
-                self._position_of[line.uuid] = self._here
+        if has_place:
+            self._place(line, number)
 
-    def _check(self, line: TranscriptLine) -> None:
-        """Complete a bare line that has a place in the tree; a field that is wrong becomes an error, and harmless."""
-        odd = self._odd
-        if odd is None:
-            return
-        line.timestamp = odd.data.get("timestamp") if odd.moment_in_seconds("timestamp") is not None else None
-        line.isSidechain = odd.flag("isSidechain")
-        if line.type in ("assistant", "user"):
-            line.message = self._message(line, odd.within(odd.mapping("message"), "message"), odd)
+    def _check(self, line: TranscriptLine, number: int) -> None:
+        """Complete a bare line; a field that is wrong becomes an error, and harmless."""
+        if (odd := self._odd) is not None:
+            line.timestamp = odd.data.get("timestamp") if odd.moment_in_seconds("timestamp") is not None else None
+            line.isSidechain = odd.flag("isSidechain")
+            if line.type in ("assistant", "user"):
+                line.message = self._message(line, odd.within(odd.mapping("message"), "message"), odd)
+                kinds = [{"type": str(kind_of(block))} for block in self._content]
+                line.message.content = msgspec.Raw(json.dumps(kinds, ensure_ascii=False).encode("utf-8", "replace"))
+        elif line.timestamp is not None:
+            try:
+                seconds(line.timestamp)
+            except (ValueError, OverflowError):
+                fault = f"timestamp: expected an ISO 8601 time; got {show_found(line.timestamp)}"
+                self._faults.append(Fault(str(self.path), fault, number))
+                line.timestamp = None
 
     def _message(self, line: TranscriptLine, message: JsonObject, odd: JsonObject) -> LineMessage:
         """The message of a bare line. Only the first line of an answer needs a model; what the client made, nothing."""
@@ -374,91 +358,64 @@ class DetailedTranscript(Transcript):
             return LineMessage()
         name, line.requestId = message.text("id", ""), odd.text("requestId", "")
         value, self._content = message.mapping("usage"), _parse_content(message)
-        key = answer_key(name, line.requestId, self._number)
-        is_begun = key in self.state.step_of or key in self._copies
+        key = answer_key(name, line.requestId, odd.line or 0)
+        is_begun = key in self.state.step_of or key in self.steps
         model = message.text("model") if not is_begun or isinstance(message.data.get("model"), str) else ""
         return LineMessage(name, model, _parse_usage(message, value))
 
-    def _seconds(self, timestamp: str) -> float | None:
-        try:
-            return seconds(timestamp)
-        except (ValueError, OverflowError):
-            fault = f"timestamp: expected an ISO 8601 time; got {show_found(timestamp)}"
-            self._faults.append(Fault(str(self.path), fault, self._number))
-            return None
-
-    def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
-        found = super()._before(line, number)
-        self._chain = chain = found[0]
-        if chain == len(self._chains):
+    def _place(self, line: TranscriptLine, number: int) -> None:
+        """Find where the line stands, and what the records after it follow."""
+        if self.chain == len(self._chains):
             word = SIDE if line.isSidechain else MAIN
-            earlier = sum(one.name.startswith(word) for one in self._chains)
-            self._chains.append(Chain(word if word == MAIN and not earlier else f"{word} {earlier + 1}"))
-        parent = self._followed
-        self._here = self._chains[chain].position if parent is None else self._position_of[parent]
-        return found
+            earlier = sum(name.startswith(word) for name in self._chains)
+            self._chains.append(word if word == MAIN and not earlier else f"{word} {earlier + 1}")
+            self._positions.append(Position(None, None, []))
+        here = self._positions[self.chain] if self.followed is None else self._position_of[self.followed]
+        here = self._after_answer(line, number, here) if line.type == "assistant" else self._after_input(line, here)
+        self._positions[self.chain] = here
+        if line.uuid is not None:
+            self._position_of[line.uuid] = here
 
-    def _answer(
-        self, line: TranscriptLine, number: int, chain: int, step: int, time: float | None, before_time: float | None
-    ) -> int:
-        found = super()._answer(line, number, chain, step, time, before_time)
-        message, here = line.message or LineMessage(), self._here
+    def _after_answer(self, line: TranscriptLine, number: int, here: Position) -> Position:
+        message = line.message or LineMessage()
         if is_client_generated(line, message):
             self.skipped.add("client-generated message", "ignored")
         elif message.usage is None:
             self.skipped.skip("answer", "no usage")
         else:
-            after = None if time is None or before_time is None else min(before_time, time)
-            if not counts_nothing(message.usage):
-                if found > len(self._step_of_call):
-                    self._step_of_call.append(self._new_step(line, self.state.calls[found - 1], after))
-                made = self._step_of_call[found - 1]
-            else:
-                key = answer_key(message.id, line.requestId, self._number)
-                if key in self.state.step_of:
-                    made = self._step_of_call[self.state.step_of[key] - 1]
-                elif key in self._copies:
-                    made = self._copies[key]
-                else:
-                    made = self._copies[key] = self._new_step(line, None, after)
+            key: int | str = self.state.chains[self.chain].step
+            if counts_nothing(message.usage):
+                name = answer_key(message.id, line.requestId, number)
+                key = self.state.step_of.get(name, name)
+            if key not in self.steps:
+                call = self.state.calls[key - 1] if isinstance(key, int) else None
+                self.steps[key] = self._new_step(line, call, here)
+            made = self.steps[key]
             made.answer += self._blocks("assistant")
-            self._here = Position(made, here.last_input if made is here.step else None)
-        return found
+            return Position(made, here.last_input if made is here.step else None, made.inputs)
+        return here
 
-    def _new_step(self, line: TranscriptLine, call: BilledCall | None, after: float | None) -> Step:
+    def _new_step(self, line: TranscriptLine, call: BilledCall | None, here: Position) -> Step:
         """A step that begins with this line; without a call it is one of another file."""
-        name, here = self._chains[self._chain].name, self._here
-        step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "", after=after)
+        name, (before, time) = self._chains[self.chain], self.times
+        step = Step(call or billed_call(0, "", Usage()), here.step, thread=name, project=line.cwd or "")
+        step.after = None if time is None or before is None else min(before, time)
         step.is_copy, step.agent_name = call is None, line.agentId or (name if line.isSidechain else "")
-        step.request, step.is_cut = request_blocks_of(here, self._inputs())
+        step.request, step.is_cut = request_blocks_of(here)
         step.breakpoints = self._breakpoints.get(str(line.requestRef))
         if call is not None and call.start is not None and call.answered is not None:
             step.first_token_s = max(0.0, call.answered - call.start)
-        self.steps.append(step)
         return step
 
-    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
-        return [_piece_of_kind(str(kind_of(block))) for block in self._content]
-
-    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
-        return [str(kind_of(block)) for block in self._content], b""
-
-    def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
-        super()._note_events(line, kind, chain, step)
-        here = self._here
-        if kind == "user":
-            before = self._cut(here) if line.isCompactSummary else here.last_input
-            if self._with_blocks:
-                before = InputRecord(self._blocks("user"), before)
-                self._inputs().append(before)
-            self._here = Position(here.step, before)
-        elif kind == "system" and BOUNDARIES.get(line.subtype or "") == "compaction":
-            self._here = Position(here.step, self._cut(here))
-
-    def _inputs(self) -> list[InputRecord]:
-        """What was recorded since the request of the step before a line."""
-        step = self._here.step
-        return step.inputs if step else self._chains[self._chain].beginning
+    def _after_input(self, line: TranscriptLine, here: Position) -> Position:
+        before = here.last_input
+        is_boundary = line.type == "system" and BOUNDARIES.get(line.subtype or "") == "compaction"
+        if is_boundary or (line.type == "user" and line.isCompactSummary):  # with the summary after it they are one
+            before = before if before is not None and before.is_cut else InputRecord([], None, is_cut=True)
+        if line.type == "user" and self._with_blocks:
+            before = InputRecord(self._blocks("user"), before)
+            here.inputs.append(before)
+        return here._replace(last_input=before)
 
     def _blocks(self, role: str) -> list[TranscriptBlock]:
         return [self._block(role, item) for item in self._content] if self._with_blocks else []
@@ -476,13 +433,8 @@ class DetailedTranscript(Transcript):
             block = plain_block(role, item, self._keep_content, self._write)
         return TranscriptBlock(block, item.get("id"), item.get("tool_use_id"))
 
-    def _cut(self, here: Position) -> InputRecord:
-        """A compaction; a boundary and the summary that follows it are one."""
-        last = here.last_input
-        return last if last is not None and last.is_cut else InputRecord([], None, is_cut=True)
 
-
-def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[TranscriptBlock], bool]:
+def request_blocks_of(here: Position) -> tuple[list[TranscriptBlock], bool]:
     """The blocks that a request has after the answer before it, in the order of the file; whether it was cut there.
     Results of tools that ran at once stand on branches of their own: they belong to the request all the same."""
     path = here.last_input.path() if here.last_input else []
@@ -490,7 +442,7 @@ def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[T
     called = {block.id for block in here.step.answer} if here.step else set()
     missing = called - {block.answers for record in path for block in record.blocks} - {None}
     request_blocks: list[TranscriptBlock] = []
-    for record in inputs:
+    for record in here.inputs:
         if record in path:
             request_blocks += record.blocks
         elif not is_cut:
@@ -501,78 +453,49 @@ def request_blocks_of(here: Position, inputs: list[InputRecord]) -> tuple[list[T
 NumberedLines = Iterator[tuple[int, bytes]]
 
 
-def read_steps(path: Path, warn: Warn = quiet) -> list[TranscriptStep]:
-    """The steps of a transcript, or of the content-free form of one, in the order of their first lines.
+def read_steps(path: Path, warn: Warn = quiet) -> list[SessionCall]:
+    """The calls of a transcript without content, or of the content-free form of one, in the order of their first lines.
 
     Lines are read one by one and not kept. What was skipped, and an incomplete last line, goes to `warn`.
     Raises InputError with every error, each with its line.
     """
-    faults: list[Fault] = []
-    first, rest = _open(path, faults, warn)
-    if first is not None and first.data.get("kind") == KIND:
-        steps = parse_steps(filter(None, chain([first], _objects(rest, path, faults, warn))))
-    else:
-        transcript = DetailedTranscript(path, faults)
-        transcript.read_lines(first, rest, warn)
-        steps = [step.without_content() for step in transcript.steps if not step.is_copy]
-    if faults:
-        raise InputError(faults)
-    return steps
+    return [call for call in _read(path, warn) if not call.is_copy]
 
 
-def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[Step]:
+def read_steps_with_content(path: Path, warn: Warn, keep_content: bool) -> list[SessionCall]:
     """The steps of a transcript with the blocks of their requests and answers, and with their content if it is kept.
     Raises InputError with every error, each with its line."""
+    return _read(path, warn, with_blocks=True, keep_content=keep_content)
+
+
+def _read(path: Path, warn: Warn, with_blocks: bool = False, keep_content: bool = False) -> list[SessionCall]:
     faults: list[Fault] = []
-    transcript = DetailedTranscript(path, faults, with_blocks=True, keep_content=keep_content)
-    transcript.read_lines(*_open(path, faults, warn), warn)
-    if faults:
-        raise InputError(faults)
-    return transcript.steps
-
-
-def _open(path: Path, faults: list[Fault], warn: Warn) -> tuple[JsonObject | None, NumberedLines]:
     lines = byte_lines(path)
-    first = next(_objects(lines, path, faults, warn), None)
+    first = next(json_lines(path, faults, warn, lines), None)
     if first is None and not faults:
         faults.append(Fault(str(path), "is empty; expected a transcript, one JSON object per line"))
-    return first, lines
-
-
-def _objects(lines: NumberedLines, path: Path, faults: list[Fault], warn: Warn) -> Iterator[JsonObject]:
-    for number, raw in lines:
-        if len(faults) >= MOST_ERRORS and raw.strip():
-            return
-        if line := json_line(path, number, raw, faults, warn):
-            yield line
-
-
-def read_step_bills(path: Path) -> list[BilledCall]:
-    """The bill of the content-free form of a transcript, a call a step. Raises InputError with every error."""
-    made = []
-    for step in read_steps(path):
-        start = step.answered if step.after is None else step.after
-        bill = billed_call(step.line, step.model, step.usage, start, step.ended, modes=step.modes, blocks=step.blocks)
-        bill.number, bill.before, bill.events = step.number, step.before or 0, step.between
-        bill.agent = step.chain if step.chain.startswith(SIDE) else ""
-        bill.has_thinking, bill.is_summed, bill.answered = step.thinking, step.summed, step.answered
-        made.append(bill)
-    return made
+    if first is not None and first.data.get("kind") == KIND and not with_blocks:
+        calls = parse_steps(chain([first], json_lines(path, faults, warn, lines)))
+    else:
+        transcript = DetailedTranscript(path, faults, with_blocks, keep_content)
+        transcript.read_lines(first, lines, warn)
+        calls = list(transcript.steps.values())
+    if faults:
+        raise InputError(faults)
+    return calls
 
 
 def read_sessions(path: Path, state: bytes = b"") -> tuple[list[SessionFile], bytes]:
     """The session in a transcript, and the state to go on from; `state` is that of an earlier reading. Raises
     InputError where the file cannot be read."""
-    if not state and path.is_file() and is_content_free(path):
-        return [SessionFile(str(path), CLIENT, calls=read_step_bills(path))], b""
+    if not state and path.is_file():
+        with open_input(path) as stream:
+            is_free = is_content_free(stream.readline(HEADER_BYTES))
+        if is_free:
+            calls = read_steps(path)
+            for call in calls:
+                call.bill.agent = call.thread if call.thread.startswith(SIDE) else ""
+            return [SessionFile(str(path), CLIENT, calls=bills_of(calls))], b""
     transcript = Transcript(path, decode_state(state) if state else None)
     file = transcript.read()
     return [file] if file.calls or file.damaged or file.notes else [], transcript.saved_state
-
-
-def is_content_free(path: Path) -> bool:
-    """Whether a file begins with the header of the content-free form. Raises InputError if it cannot be read."""
-    with open_input(path) as stream:
-        line = stream.readline(HEADER_BYTES)
-    first = parse_json(line) if b'"kind"' in line else None
-    return isinstance(first, dict) and first.get("kind") == KIND

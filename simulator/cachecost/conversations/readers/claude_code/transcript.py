@@ -41,7 +41,6 @@ from cachecost.conversations.readers.claude_code.lines import (
     MAIN_KINDS,
     THINKING,
     TOOL_EVENTS,
-    AnswerPiece,
     LineMessage,
     LineUsage,
     MissReason,
@@ -126,8 +125,11 @@ class Transcript:
         self.state = state or TranscriptState()
         self.notes: list[str] = []
         self._whole: bytes | None = None
-        self._followed: str | None = None
-        """The uuid of the record that the line which is read follows."""
+        self.followed: str | None = None
+        self.chain = 0
+        self.times: tuple[float | None, float | None] = (None, None)
+        """Of the line that was read last: the uuid of the record that it follows, the number of its chain, the time of
+        the record before it, and its own."""
 
     @property
     def saved_state(self) -> bytes:
@@ -181,9 +183,13 @@ class Transcript:
             state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
-        self._check(line)
-        time = None if line.timestamp is None else self._seconds(line.timestamp)
+        if (message := line.message) is None and kind in ("user", "assistant"):
+            raise ValueError("message: expected an object; got nothing")
+        if message is not None and not line.is_whole and not line.isApiErrorMessage:
+            raise ValueError("message.model: expected a text; got nothing")
+        time = None if line.timestamp is None else seconds(line.timestamp)
         chain, step, before_time = self._before(line, number)
+        self.chain, self.times = chain, (before_time, time)
         if line.cwd and not state.project:
             state.project = line.cwd
         if kind == "assistant":
@@ -194,18 +200,6 @@ class Transcript:
         state.chains[chain].step, state.chains[chain].time = step, time
         if uuid is not None:
             state.positions[uuid] = (chain, step, time)
-
-    def _check(self, line: TranscriptLine) -> None:
-        """Raises ValueError where a line lacks what its kind must have."""
-        message = line.message
-        if message is None:
-            if line.type in ("user", "assistant"):
-                raise ValueError("message: expected an object; got nothing")
-        elif not line.is_whole and not line.isApiErrorMessage:
-            raise ValueError("message.model: expected a text; got nothing")
-
-    def _seconds(self, timestamp: str) -> float | None:
-        return seconds(timestamp)
 
     def _note_request(self, line: TranscriptLine) -> None:
         """A request as it was sent (client 2.1.282 and later): its tools and system prompt, or all of it."""
@@ -224,11 +218,11 @@ class Transcript:
         key = f"main {line.sessionId}"
         if is_side:
             key = f"agent {line.agentId}" if line.agentId else f"root {number}"
-        self._followed = None
+        self.followed = None
         for uuid in (line.parentUuid, line.logicalParentUuid):
             if uuid is not None and (found := state.positions.get(uuid)):
                 if state.chains[found[0]].is_side == is_side:
-                    self._followed = uuid
+                    self.followed = uuid
                     state.chain_of.setdefault(key, found[0])
                     return found
                 break
@@ -321,7 +315,7 @@ class Transcript:
 
     def _extend_step(self, step: int, message: LineMessage, usage: LineUsage, time: float | None) -> None:
         call, pending = self.state.calls[step - 1], self.state.pending[step - 1]
-        pieces = self._answer_pieces(message)
+        pieces = answer_pieces(message.content)
         pending.blocks += len(pieces)
         pending.chars += len(memoryview(message.content))
         for piece in pieces:
@@ -344,12 +338,6 @@ class Transcript:
         elif isinstance(reason, MissReason):
             call.miss_reason, call.missed_tokens = reason.type, reason.cache_missed_input_tokens or 0
 
-    def _answer_pieces(self, message: LineMessage) -> list[AnswerPiece]:
-        return answer_pieces(message.content)
-
-    def _piece_types(self, message: LineMessage) -> tuple[list[str], bytes]:
-        return piece_types(message.content)
-
     def _note_events(self, line: TranscriptLine, kind: str, chain: int, step: int) -> None:
         """What lines of a person, a tool or the client say of the next request."""
         pending = self._pending(chain, step)
@@ -367,7 +355,7 @@ class Transcript:
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
     ) -> None:
-        types, command = self._piece_types(message)
+        types, command = piece_types(message.content)
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:

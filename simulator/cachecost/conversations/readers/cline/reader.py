@@ -14,41 +14,21 @@ The messages of a session that was compacted begin with the summary.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
-from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text
 from cachecost.base.times import seconds, seconds_from_ms
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import (
-    BilledCall,
-    SessionFile,
-    Warn,
-    billed_call,
-    open_input,
-    quiet,
-    read_input,
-)
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    Session,
-    SessionCall,
-    StoreRequests,
-    damaged_places,
-    number_calls,
-    project_and_bills,
-    text_body,
-    whole_tokens,
-)
+from cachecost.conversations.input_files import BilledCall, SessionFile, Warn, billed_call, open_input, read_input
+from cachecost.conversations.readers.common import session_calls as common
+from cachecost.conversations.readers.common.json_values import DAMAGED, Value, decode, decode_record
+from cachecost.conversations.readers.common.peek import top_keys
 from cachecost.providers.hosts import parse_model_name
 from cachecost.providers.usage import Usage
 
@@ -190,44 +170,29 @@ class SdkManifest(msgspec.Struct):
 
 def task_usage(info: CallInfo, provider: str, model: str, start: float | None, *, is_roo: bool) -> Usage:
     """The usage of a call of a task in Anthropic's convention. Raises ValueError with what is wrong with a number."""
-    stated, output = whole_tokens(info.tokens_in, "tokensIn"), info.tokens_out
-    read, write = whole_tokens(info.cache_reads, "cacheReads"), whole_tokens(info.cache_writes, "cacheWrites")
+    stated, read, write, output = _counts(info, "tokensIn", "cacheReads", "cacheWrites", "tokensOut")
     includes = provider in INCLUSIVE
     if is_roo:
         protocol = info.api_protocol or ("anthropic" if "claude" in model else "openai")
         includes = start is None or start >= WHOLE_PROMPT_SINCE or protocol != "anthropic"
     cached = read + write if includes and stated >= read + write else 0
-    return Usage(stated - cached, read, write, 0, whole_tokens(output, "tokensOut"))
+    return Usage(stated - cached, read, write, 0, output)
 
 
 def sdk_usage(metrics: SdkMetrics) -> Usage:
     """The usage of a call of an SDK session. Raises ValueError with what is wrong with a number."""
-    stated, output = (
-        whole_tokens(metrics.input_tokens, "inputTokens"),
-        whole_tokens(metrics.output_tokens, "outputTokens"),
-    )
-    read = whole_tokens(metrics.cache_read_tokens, "cacheReadTokens")
-    write = whole_tokens(metrics.cache_write_tokens, "cacheWriteTokens")
+    stated, output, read, write = _counts(metrics, "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
     if stated < read + write:
         raise ValueError(f"inputTokens: expected at least the {read + write} tokens read and written; got {stated}")
     return Usage(stated - read - write, read, write, 0, output)
 
 
-Kind = TypeVar("Kind")
-DAMAGED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+def _counts(record: msgspec.Struct, *names: str) -> list[int]:
+    values = msgspec.to_builtins(record)
+    return [common.whole_tokens(values[name], name) for name in names]
 
 
-def decode(data: bytes | str, kind: type[Kind], file: Path, faults: list[Fault], place: str = "") -> Kind | None:
-    """A typed value of JSON; None and an error where it is damaged."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except DAMAGED as error:
-        reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
-        faults.append(Fault(str(file), f"{place}damaged record: {reason}"))
-        return None
-
-
-def read_json(file: Path, kind: type[Kind], faults: list[Fault]) -> Kind | None:
+def read_json(file: Path, kind: type[Value], faults: list[Fault]) -> Value | None:
     """The typed value of a file that may be missing: None, without an error, if it is."""
     if not file.is_file():
         return None
@@ -236,24 +201,13 @@ def read_json(file: Path, kind: type[Kind], faults: list[Fault]) -> Kind | None:
     except InputError as error:
         faults += error.faults
         return None
-    return decode(data, kind, file, faults) if data.strip() else None
-
-
-def content_pieces(role: str, raw: msgspec.Raw, faults: list[Fault], file: Path, place: str = "") -> list[Piece]:
-    """The content of a message as the blocks of one piece; none, and an error, where it is beyond a limit."""
-    try:
-        found = limits.json_value(bytes(raw)) if bytes(raw) else []
-    except ValueError as error:
-        faults.append(Fault(str(file), f"{place}{error}"))
-        found = []
-    blocks = [text_body(found)] if isinstance(found, str) else found if isinstance(found, list) else []
-    return [Piece(role, 0, blocks)]
+    return decode_record(data, kind, file, faults) if data.strip() else None
 
 
 def count_blocks(raw: msgspec.Raw) -> int:
     """How many blocks the content of a message has; a text is one, and so is what is damaged."""
     try:
-        return len(msgspec.json.decode(raw, type=list[msgspec.Raw]))
+        return len(decode(raw, list[msgspec.Raw]))
     except DAMAGED:
         return 1
 
@@ -271,56 +225,53 @@ SUMMARY = "compaction_summary"
 RESULT, THINKING = b'"tool_result"', (b'"thinking"', b'"redacted_thinking"')
 
 
-@dataclass(slots=True)
-class StoredCalls:
-    """Makes the calls of one file, one after another; errors and notes on the way."""
+class ClineParser(common.StoreParser):
+    """The calls of one file, one after another; errors and notes on the way."""
 
-    path: Path
-    with_content: bool
-    faults: list[Fault] = field(default_factory=list)
-    notes: ReaderNotes = field(default_factory=ReaderNotes)
-    missing: int = 0
-    """Tokens of calls that a session no longer has."""
-    _last: SessionCall | None = None
-    _events: set[str] = field(default_factory=set)
-    _chars: int = 0
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
+        self.faults: list[Fault] = []
+        self.chars = 0
 
-    def calls(self) -> list[SessionCall]:
-        """The calls in their order. Raises InputError where the file cannot be read."""
-        raise NotImplementedError
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
+        self.faults = faults
+        return super().read(faults, warn)
 
-    def _next_call(self, bill: BilledCall, host: str | None) -> SessionCall:
-        """A call with this bill, which continues the last one."""
-        bill.host, bill.new_chars = host or "", self._chars
-        self._last = SessionCall(bill, self._last, self._events, is_cut="compaction" in self._events)
-        self._events, self._chars = set(), 0
-        return self._last
+    def next_call(self, bill: BilledCall, host: str | None, answer: Sequence[common.Piece] = ()) -> common.SessionCall:
+        bill.host, bill.new_chars, self.chars = host or "", self.chars, 0
+        self.chain.is_cut = "compaction" in self.chain.events
+        return self.chain.add_call(bill, answer)
+
+    def message(self, role: str, content: msgspec.Raw, place: str = "") -> list[common.Piece]:
+        return [self.piece(role, content, place)] if bytes(content) else []
 
 
-@dataclass(slots=True)
-class SdkCalls(StoredCalls):
+class SdkParser(ClineParser):
     """The calls of the messages of one session or sub-agent."""
 
-    _manifest: SdkManifest = field(default_factory=SdkManifest)
-    _waiting: list[Piece] = field(default_factory=list)
-    _new_blocks: int = 0
-    _time: float | None = None
+    requests = staticmethod(partial(common.StoreRequests, marked=3, joins=False, marks_first=True))
 
-    def calls(self) -> list[SessionCall]:
-        session = decode(read_input(self.path), SdkSession, self.path, self.faults)
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
+        self._manifest = SdkManifest()
+        self._new_blocks = 0
+        self._time: float | None = None
+
+    def stored_calls(self, faults: list[Fault]) -> list[common.SessionCall]:
+        session = decode_record(read_input(self.path), SdkSession, self.path, faults)
         if session is None:
             return []
         folder, own = self.path.absolute().parent.name, self.path.name.removesuffix(ENDING)
-        self._manifest = read_json(self.path.with_name(f"{folder}.json"), SdkManifest, self.faults) or self._manifest
+        self._manifest = read_json(self.path.with_name(f"{folder}.json"), SdkManifest, faults) or self._manifest
         is_agent = own not in (folder, session.session_id) or session.agent in ("subagent", "teammate")
         found = list(self._calls(session.messages, is_agent))
         metadata = self._manifest.metadata
         if not is_agent and metadata and metadata.usage:  # a compaction removes messages whose calls were billed
             stored = sum(call.bill.total_input + call.bill.tokens[4] for call in found)
             counted = int(metadata.usage.input_tokens or 0) + int(metadata.usage.output_tokens or 0)
-            self.missing = max(0, counted - stored)
-            if self.missing:
-                self.notes.add("token", MISSING, self.missing)
+            if counted > stored:
+                self.notes.add("token", MISSING, counted - stored)
+                self.session.notes.append(f"{count_text(counted - stored, 'token')} {MISSING}")
         for call in found:
             call.bill.session, call.bill.agent = folder, own if is_agent else ""
             call.thread, call.project = call.bill.agent, self._manifest.cwd
@@ -328,19 +279,20 @@ class SdkCalls(StoredCalls):
             call.bill.id = f"cline {folder} {call.bill.id}"
         return found
 
-    def _calls(self, messages: list[SdkMessage], is_agent: bool) -> Iterator[SessionCall]:
+    def _calls(self, messages: list[SdkMessage], is_agent: bool) -> Iterator[common.SessionCall]:
         for number, message in enumerate(messages):
+            content = bytes(message.content)
+            pieces = self.message(message.role, message.content, f"messages[{number}].content: ")
             if message.metadata and message.metadata.display_only:
-                self._events.add("error")
+                self.chain.events.add("error")
             elif message.role == "user":
-                content = bytes(message.content)
                 if message.metadata and message.metadata.kind == SUMMARY:
-                    self._events.add("compaction")
+                    self.chain.events.add("compaction")
                 elif not is_agent and RESULT not in content:
-                    self._events.add("human")
-                self._chars += len(content)
+                    self.chain.events.add("human")
+                self.chars += len(content)
                 self._new_blocks += count_blocks(message.content)
-                self._waiting += self._pieces(message, number)
+                self.chain.request += pieces
             elif message.role == "assistant":
                 usage = None
                 try:
@@ -349,33 +301,29 @@ class SdkCalls(StoredCalls):
                     self.faults.append(Fault(str(self.path), f"messages[{number}].metrics.{error}"))
                 if usage is None or not (usage.total_input or usage.output_tokens):
                     self.notes.skip("answer", "no usage")  # it is part of the history of the next, and no call
-                    self._waiting += self._pieces(message, number)
+                    self.chain.request += pieces
                 else:
-                    yield self._new_call(message, number, usage)
+                    yield self._new_call(message, usage, message.id or str(number), pieces)
             self._time = seconds_from_ms(message.ts) or self._time
 
-    def _new_call(self, message: SdkMessage, number: int, usage: Usage) -> SessionCall:
+    def _new_call(self, message: SdkMessage, usage: Usage, name: str, answer: list[common.Piece]) -> common.SessionCall:
         named = message.model_info or ModelInfo()
         own = (named.id, named.provider) if named.id else (self._manifest.model, self._manifest.provider)
         model, host = parse_model_name(*own)
         end, content = seconds_from_ms(message.ts), bytes(message.content)
-        bill = billed_call(0, model, usage, self._time if self._time is not None else end, end, blocks=self._new_blocks)
-        bill.id, bill.has_thinking = message.id or str(number), any(kind in content for kind in THINKING)
-        call = self._next_call(bill, host)
-        call.request, call.answer = self._waiting, self._pieces(message, number)
-        self._waiting, self._new_blocks, self._chars = [], count_blocks(message.content), len(content)
+        start = self._time if self._time is not None else end
+        bill = billed_call(0, model, usage, start, end, blocks=self._new_blocks, id=name)
+        bill.has_thinking = any(kind in content for kind in THINKING)
+        call = self.next_call(bill, host, answer)
+        self._new_blocks, self.chars = count_blocks(message.content), len(content)
         return call
-
-    def _pieces(self, message: SdkMessage, number: int) -> list[Piece]:
-        if not self.with_content:
-            return []
-        return content_pieces(message.role, message.content, self.faults, self.path, f"messages[{number}].content: ")
 
 
 LOG, SENT = "ui_messages.json", "api_conversation_history.json"
 STARTED = "api_req_started"
 COMPACTIONS = ("condense_context", "sliding_window_truncation")
 HUMAN = ("user_feedback", "user_feedback_diff", "task")
+ROO_ITEM = "history_item.json"
 ROO_FOLDERS = ("rooveterinaryinc.roo-cline", "kilocode.kilo-code", ".vscode-mock")
 FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \(([^)\n]+)\)")
 MODEL = re.compile(rb"<model>([^<\\]{1,200})</model>")
@@ -383,16 +331,20 @@ HISTORY_START = 1 << 18
 """Bytes of what was sent to look for the folder in: it stands in the first request."""
 
 
-@dataclass(slots=True)
-class TaskCalls(StoredCalls):
+class TaskParser(ClineParser):
     """The calls of one task."""
 
-    _models: list[ModelUse] = field(default_factory=list)
-    _deleted: list[int] | None = None
-    _is_in_roo: bool | None = None
+    requests = staticmethod(partial(common.StoreRequests, marked=3, joins=False))
 
-    def calls(self) -> list[SessionCall]:
-        messages = decode(read_input(self.path), list[UiMessage], self.path, self.faults)
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
+        self._models: list[ModelUse] = []
+        self._deleted: list[int] | None = None
+        folders = path.absolute().parent.parts
+        self._is_in_roo = any(part in ROO_FOLDERS for part in folders) or path.with_name(ROO_ITEM).is_file()
+
+    def stored_calls(self, faults: list[Fault]) -> list[common.SessionCall]:
+        messages = decode_record(read_input(self.path), list[UiMessage], self.path, faults)
         if not messages:
             return []
         found = list(self._calls(messages))
@@ -403,46 +355,43 @@ class TaskCalls(StoredCalls):
             call.bill.session = (item.root_task_id or item.parent_task_id) if item.parent_task_id else own
             call.bill.agent = f"{item.mode or 'subtask'} {own[:8]}" if item.parent_task_id else ""
             call.thread = call.bill.agent
-        if self.with_content:
+        if self.keeps:
             self._add_content(found)
         return found
 
-    def _calls(self, messages: list[UiMessage]) -> Iterator[SessionCall]:
+    def _calls(self, messages: list[UiMessage]) -> Iterator[common.SessionCall]:
         self._models = self._model_uses()
         starts = [message.ts for message in messages if message.say == STARTED]
         following = iter([*starts[1:], None])
         for number, message in enumerate(messages):
             deleted = message.conversation_history_deleted_range
             if deleted and deleted != self._deleted:
-                self._events.add("compaction")
+                self.chain.events.add("compaction")
             self._deleted = deleted or self._deleted
             if message.say == STARTED:
                 yield from filter(None, [self._call(message, number, next(following))])
             else:
-                self._chars += len(message.text or "")
+                self.chars += len(message.text or "")
                 if message.say in COMPACTIONS:
-                    self._events.add("compaction")
+                    self.chain.events.add("compaction")
                 elif message.say in HUMAN or number == 0:
-                    self._events.add("human")
+                    self.chain.events.add("human")
                 elif message.say == "api_req_retried" or message.ask == "api_req_failed":
-                    self._events.add("error")
+                    self.chain.events.add("error")
                 elif message.ask in ("resume_task", "resume_completed_task"):
-                    self._events.add("resume")
+                    self.chain.events.add("resume")
 
-    def _call(self, message: UiMessage, number: int, following: Number) -> SessionCall | None:
+    def _call(self, message: UiMessage, number: int, following: Number) -> common.SessionCall | None:
         """The call of a message; None if it has no counts, or is damaged. `following` is when the next one began."""
-        info = decode(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
+        info = decode_record(message.text or "{}", CallInfo, self.path, self.faults, f"[{number}].text: ")
         if info is None:
             return None
         if not info.has_counts:
-            self._events |= {"error"} if info.streaming_failed_message else set()
+            self.chain.events |= {"error"} if info.streaming_failed_message else set()
             self.notes.skip("request", "no usage (stopped, or still running)")
             return None
         start, folder = seconds_from_ms(message.ts), self.path.absolute().parent
         provider, named = self._model(message, following)
-        if self._is_in_roo is None:
-            is_in_folder = any(part in ROO_FOLDERS for part in folder.parts)
-            self._is_in_roo = is_in_folder or self.path.with_name("history_item.json").is_file()
         try:
             usage = task_usage(info, provider, named, start, is_roo=self._is_in_roo or info.api_protocol is not None)
         except ValueError as error:
@@ -450,8 +399,8 @@ class TaskCalls(StoredCalls):
             return None
         model, host = parse_model_name(named, provider)
         bill_id = f"cline {folder.name} {message.ts}" if message.ts is not None else ""
-        call = self._next_call(billed_call(0, model, usage, start, id=bill_id), host)
-        self._events |= {"error"} if info.streaming_failed_message else set()
+        call = self.next_call(billed_call(0, model, usage, start, id=bill_id), host)
+        self.chain.events |= {"error"} if info.streaming_failed_message else set()
         return call
 
     def _model_uses(self) -> list[ModelUse]:
@@ -481,7 +430,7 @@ class TaskCalls(StoredCalls):
         return use.model_provider_id, use.model_id
 
     def _item(self) -> TaskItem:
-        if item := read_json(self.path.with_name("history_item.json"), TaskItem, self.faults):
+        if item := read_json(self.path.with_name(ROO_ITEM), TaskItem, self.faults):
             return item
         own = self.path.absolute().parent
         tasks = own.parent.parent / "state" / "taskHistory.json"
@@ -500,17 +449,15 @@ class TaskCalls(StoredCalls):
                 found = FOLDER.search(stream.read(HISTORY_START).decode("utf-8", "replace"))
         return found[1].replace("\\\\", "\\") if found else ""
 
-    def _add_content(self, found: list[SessionCall]) -> None:
+    def _add_content(self, found: list[common.SessionCall]) -> None:
         """The messages that each call sent, where what was sent has as many answers as there are calls. After a
         compaction it has fewer: then the calls have a bill alone."""
-        file = self.path.with_name(SENT)
         sent = [message for message in self._read_sent() if message.role in ("user", "assistant")]
         answers = [number for number, message in enumerate(sent) if message.role == "assistant"]
         if len(answers) != len(found) or any(call.is_cut for call in found):
             self.notes.add("call", "without messages: what was sent was compacted or is missing", len(found))
             return
-        last = answers[-1] + 1 if answers else 0
-        pieces = [content_pieces(message.role, message.content, self.faults, file) for message in sent[:last]]
+        pieces = [self.message(message.role, message.content) for message in sent]
         before = 0
         for call, at in zip(found, answers, strict=True):
             call.request = [piece for one in pieces[before:at] for piece in one]
@@ -545,32 +492,28 @@ def is_companion(path: Path, folder: Path) -> bool:
     return not path.name.endswith(ENDING) and path.with_suffix(ENDING).is_file()
 
 
-def stored_calls_of(path: Path, with_content: bool) -> StoredCalls:
+def parser_of(path: Path, keeps_content: bool) -> ClineParser:
     """What reads the calls of a file: a task's, or the messages of a session (also those beside a session's file)."""
     beside = path.with_suffix(ENDING)
     if path.name.endswith(ENDING):
-        return SdkCalls(path, with_content)
+        return SdkParser(path, keeps_content)
     if path.name != LOG and beside.is_file():
-        return SdkCalls(beside, with_content)
-    return TaskCalls(path, with_content)
+        return SdkParser(beside, keeps_content)
+    return TaskParser(path, keeps_content)
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their times. Raises InputError with every error."""
-    stored = stored_calls_of(path, with_content=True)
-    found = number_calls(stored.calls())
-    stored.notes.report(path, warn)
-    requests = StoreRequests(path, "Cline", keep_content, stored.faults, marked=3, joins=False)
-    requests.marks_first = isinstance(stored, SdkCalls)
-    yield from requests.calls(Session(calls=found))
+def _to_blocks(role: str, content: Any) -> Iterator[common.RoleBlocks]:
+    blocks = [common.text_body(content)] if isinstance(content, str) else content
+    return common.blocks_of_role(role, blocks if isinstance(blocks, list) else [])
+
+
+FORMAT = common.SessionFormat("cline", "Cline", parser_of, _to_blocks)
+calls = FORMAT.calls
 
 
 def session_files(path: Path) -> list[SessionFile]:
     """The calls of a task or session without content, for a bill. What is damaged is listed, the rest is counted.
     Raises InputError where the file cannot be read at all."""
-    stored = stored_calls_of(path, with_content=False)
-    found = number_calls(stored.calls())
-    client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
-    notes = (f"{count_text(stored.missing, 'token')} {MISSING}",) if stored.missing else ()
-    damaged = tuple(damaged_places(stored.faults, stored.path))
-    return [SessionFile(str(path), client, *project_and_bills(found), damaged, notes)]
+    files = FORMAT.session_files(path)
+    files[0].client = next((CLIENTS[part] for part in path.absolute().parts if part in CLIENTS), "cline")
+    return files

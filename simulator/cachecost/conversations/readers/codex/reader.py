@@ -33,28 +33,18 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate, Fault
 from cachecost.base.limits import whole_number
 from cachecost.base.times import day_of
-from cachecost.conversations.input_files import BOM, Warn, billed_call
+from cachecost.conversations.input_files import Warn, billed_call
 from cachecost.conversations.readers.apis.openai import from_responses_output
-from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    piece_of,
-    time_of,
-)
+from cachecost.conversations.readers.common import session_calls as common
+from cachecost.conversations.readers.common.json_values import decode, object_or_empty
+from cachecost.conversations.readers.common.peek import ReaderNotes, sniff_first_line
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import AUTO_HOST, host_of, parse_model_name
 from cachecost.providers.prices import terms_of
 from cachecost.providers.rules import RuleBook
 
 Raw = msgspec.Raw
-ITEM_LIST = msgspec.json.Decoder(list[Raw] | None)
+ITEM_LIST: Any = list[Raw] | None
 
 
 class Line(msgspec.Struct):
@@ -76,6 +66,16 @@ class Meta(msgspec.Struct):
     agent_nickname: str | None = None
     agent_role: str | None = None
     base_instructions: Raw = Raw(b"null")
+
+    @property
+    def agent(self) -> str:
+        """The name of a sub-agent; "" of the main thread."""
+        source = object_or_empty(self.source).get("subagent")
+        if source is None:
+            return ""
+        names = object_or_empty(object_or_empty(source).get("thread_spawn"))
+        name = self.agent_role or names.get("agent_role") or self.agent_nickname or names.get("agent_nickname")
+        return str(name or (source if isinstance(source, str) else next(iter(source), "sub-agent")))
 
 
 class TurnContext(msgspec.Struct):
@@ -130,14 +130,6 @@ class Compacted(msgspec.Struct):
     replacement_history: Raw = Raw(b"null")
 
 
-LINE = msgspec.json.Decoder(Line)
-META = msgspec.json.Decoder(Meta)
-TURN_CONTEXT = msgspec.json.Decoder(TurnContext)
-ITEM = msgspec.json.Decoder(Item)
-EVENT = msgspec.json.Decoder(Event)
-USAGE_RECORD = msgspec.json.Decoder(UsageRecord)
-COMPACTED = msgspec.json.Decoder(Compacted)
-
 SUMMARY = "summary"
 """The kind of a piece that is a compaction's summary, a JSON text; all others are items of the Responses API."""
 ITEM_KIND = "item"
@@ -159,7 +151,7 @@ UNKNOWN_MODEL = "unknown"
 Counts = tuple[int, ...]
 
 
-class Rollout(SessionParser):
+class Rollout(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._meta = Meta()
@@ -174,13 +166,9 @@ class Rollout(SessionParser):
         """When the file was begun."""
         self._window = 0
         """The model's context window as the client has it; 0: not stated."""
-        self._notes = ReaderNotes()
-        self._request: list[Piece] = []
-        self._answer: list[Piece] = []
-        self._later: list[Piece] = []
+        self._answer: list[common.Piece] = []
+        self._later: list[common.Piece] = []
         """What was recorded after the answer began, for the request after it."""
-        self._events: set[str] = set()
-        self._is_cut = False
         self._has_thinking = False
         self._has_images = False
         self._sent: float | None = None
@@ -194,43 +182,41 @@ class Rollout(SessionParser):
         """When the turn that is read began, where its lines have the time of a copy."""
 
     def read_line(self, number: int, raw: bytes) -> None:
-        line = LINE.decode(raw)
-        handler = HANDLERS.get(line.type)
-        if handler is not None:
-            handler(self, line, number)
+        line = decode(raw, Line)
+        if line.type in HANDLERS:
+            kind, handler = HANDLERS[line.type]
+            handler(self, decode(line.payload, kind), line, number)
 
-    def meta(self, line: Line, number: int) -> None:
+    def meta(self, meta: Meta, line: Line, number: int) -> None:
         """The head of the file, or a copy of an ancestor's head."""
-        meta = META.decode(line.payload)
         self._root = meta.forked_from_id or meta.id
-        if self._meta.id and not (meta.id and meta.id in self._path.name):
+        if self._meta.id and not (meta.id and meta.id in self.path.name):
             return
         if meta.forked_from_id:
-            self._events.add("fork")
-        self._meta, self._head = meta, time_of(line.timestamp)
+            self.chain.events.add("fork")
+        self._meta, self._head = meta, common.time_of(line.timestamp)
         self.session.project = meta.cwd or ""
 
-    def turn_context(self, line: Line, number: int) -> None:
-        context = TURN_CONTEXT.decode(line.payload)
+    def turn_context(self, context: TurnContext, line: Line, number: int) -> None:
         self._settle(context.model, context.effort, context.service_tier)
-        self._sent = time_of(line.timestamp)
+        self._sent = common.time_of(line.timestamp)
 
     def _settle(self, model: str | None, effort: str | None, tier: str | None) -> None:
         if effort and self._effort and effort != self._effort:
-            self._events.add("effort")
+            self.chain.events.add("effort")
         self._model, self._effort, self._tier = model or self._model, effort or self._effort, tier or self._tier
 
-    def item(self, line: Line, number: int) -> None:
+    def item(self, item: Item, line: Line, number: int) -> None:
         """A part of the conversation."""
-        item, time = ITEM.decode(line.payload), time_of(line.timestamp)
+        time = common.time_of(line.timestamp)
         if not item.type or item.type == "ghost_snapshot":
             return
-        piece = piece_of(ITEM_KIND, line.payload, self._keeps)
+        piece = self.piece(ITEM_KIND, line.payload)
         if (item.type == "message" and item.role == "assistant") or (
             item.type in WRITTEN_BY_MODEL or item.type.endswith("_call")
         ):
             if self._answered is None:
-                self._answered, self._began = time, last_of(self._sent, self._ended)
+                self._answered, self._began = time, common.last_of(self._sent, self._ended)
             self._written = time
             self._has_thinking |= item.type == "reasoning"
             self._answer.append(piece)
@@ -238,49 +224,44 @@ class Rollout(SessionParser):
         self._sent = time
         if not self._has_images and b'"input_image"' in bytes(line.payload):
             self._has_images = True
-            self._events.add("images")
-        (self._request if self._answered is None else self._later).append(piece)
+            self.chain.events.add("images")
+        (self.chain.request if self._answered is None else self._later).append(piece)
 
-    def compacted(self, line: Line, number: int) -> None:
+    def compacted(self, compacted: Compacted, line: Line, number: int) -> None:
         """From here on the history is another one."""
-        compacted = COMPACTED.decode(line.payload)
         self._drop_answer()
-        if items := ITEM_LIST.decode(compacted.replacement_history):
-            self._request = [piece_of(ITEM_KIND, item, self._keeps) for item in items]
+        if items := decode(compacted.replacement_history, ITEM_LIST):
+            self.chain.cut(*(self.piece(ITEM_KIND, item) for item in items))
         else:
-            self._request = [piece_of(SUMMARY, Raw(msgspec.json.encode(compacted.message or "")), self._keeps)]
-        self._is_cut = True
-        self._events.add("compaction")
-        self._sent = time_of(line.timestamp)
+            self.chain.cut(self.piece(SUMMARY, Raw(msgspec.json.encode(compacted.message or ""))))
+        self._sent = common.time_of(line.timestamp)
 
     def _drop_answer(self) -> None:
         """An answer that nobody billed (interrupted, failed) is only a part of the history."""
-        self._request += [*self._answer, *self._later]
+        self.chain.request += [*self._answer, *self._later]
         self._answer, self._later = [], []
         self._answered = None
 
-    def event(self, line: Line, number: int) -> None:
-        event = EVENT.decode(line.payload)
+    def event(self, event: Event, line: Line, number: int) -> None:
         if event.type == "token_count" and event.info is not None:
             self._add_counted_call(event.info, line, number)
         elif event.type in ("task_started", "turn_started", "turn_aborted"):
             self._drop_answer()
-            started, time = event.started_at, time_of(line.timestamp)
+            started, time = event.started_at, common.time_of(line.timestamp)
             is_copied = started is not None and time is not None and 0 <= started < time - MOST_DELAY
             self._copied = started if is_copied else None
         elif event.type in ("error", "stream_error"):
-            self._events.add("error")
+            self.chain.events.add("error")
         elif event.type == "thread_settings_applied" and event.thread_settings is not None:
             settings = event.thread_settings
             self._settle(settings.model, settings.reasoning_effort, settings.service_tier)
         elif event.type == "user_message" or (
-            event.type == "item_completed" and ITEM.decode(event.item).type == "UserMessage"
+            event.type == "item_completed" and decode(event.item, Item).type == "UserMessage"
         ):
-            self._events.add("human")
+            self.chain.events.add("human")
 
-    def usage_record(self, line: Line, number: int) -> None:
+    def usage_record(self, record: UsageRecord, line: Line, number: int) -> None:
         """The bill of one response."""
-        record = USAGE_RECORD.decode(line.payload)
         if record.usage is None:
             return
         counts = _counts(record.usage)
@@ -318,76 +299,75 @@ class Rollout(SessionParser):
 
     def _drop_copies(self) -> None:
         """The calls so far are those of another thread: only a part of the history."""
-        copied: list[Piece] = []
+        copied: list[common.Piece] = []
         for call in self.session.calls:
             copied = [*([] if call.is_cut else copied), *call.request, *call.answer]
-            self._events |= call.events & {"fork"}
-        if not self._is_cut:
-            self._request = [*copied, *self._request]
-        self.session.copies, self.session.calls = self.session.calls, []
-        self._notes = ReaderNotes()
+            self.chain.events |= call.events & {"fork"}
+        if not self.chain.is_cut:
+            self.chain.request = [*copied, *self.chain.request]
+        self.session.copies, self.session.calls, self.chain.last = self.session.calls, [], None
+        self.notes = ReaderNotes()
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
+    def read(self, faults: list[Fault], warn: Warn) -> common.Session:
         session = super().read(faults, warn)
-        if self._keeps and not faults:
-            for note in session.notes:
-                warn(f"{self._path}: {note}")
+        if self.keeps and not faults:
             value = json.loads(bytes(self._meta.base_instructions))
             text = value.get("text") if isinstance(value, dict) else value
             session.system = text if isinstance(text, str) else ""
         return session
 
-    def finish(self) -> Session:
-        ends = last_of(*(call.bill.end for call in self.session.calls))
+    def finish(self) -> common.Session:
+        ends = common.last_of(*(call.bill.end for call in self.session.calls))
         is_all_copied = ends is not None and self._head is not None and ends <= self._head + MOST_COPYING
         version = list(map(whole_number, (self._meta.cli_version or "").split(".")[:2]))
         has_records = None not in version and tuple(version) >= RECORDS_SINCE
         if self._meta.forked_from_id and has_records and is_all_copied and not self._has_records:
             self._drop_copies()
-        self._notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
+        self.notes.report("", lambda note: self.session.notes.append(note.removeprefix(": ")))
         return super().finish()
 
     def _add_call(self, line: Line, number: int, counts: Mapping[str, Any], known: str, most: int = 0) -> None:
         """Add a call, unless it is larger than `most` tokens (0: not known), or than the model's context window."""
         # Older clients write the bill of an answer after its tools have run.
-        usage, end = usage_from(counts, "usage", "openai"), self._written if self._later else time_of(line.timestamp)
+        usage, end = (
+            usage_from(counts, "usage", "openai"),
+            self._written if self._later else common.time_of(line.timestamp),
+        )
         stated, rules = parse_model_name(self._model, self._meta.model_provider or "")[1], None
         host = host_of(stated, AUTO_HOST, self._model)
         with suppress(CannotEvaluate):
             rules = RULES.rules(host, self._model, None if end is None else day_of(end))
         window = most or (max(self._window, rules.context_window) if rules else 0)
         if window and usage.total_input > window:
-            self._notes.skip("call", f"more than the context window of {window:,} tokens")
+            self.notes.skip("call", f"more than the context window of {window:,} tokens")
             self._drop_answer()
             return
         charges_writes = rules is not None and rules.matching == "breakpoint"
         if charges_writes and usage.input_tokens and counts.get("cache_write_input_tokens") is None:
-            self._notes.add("call", NO_WRITES)
-        start = self._began if self._answered is not None else last_of(self._sent, self._ended)
-        calls, agent, meta = self.session.calls, _agent(self._meta), self._meta
+            self.notes.add("call", NO_WRITES)
+        start = self._began if self._answered is not None else common.last_of(self._sent, self._ended)
+        agent, meta = self._meta.agent, self._meta
         bill = billed_call(number, self._model, usage, end if start is None else start, end, agent=agent, id=known)
-        bill.number, bill.session, bill.version = len(calls) + 1, meta.session_id or meta.id, meta.cli_version or ""
+        bill.session, bill.version = meta.session_id or meta.id, meta.cli_version or ""
         bill.host, bill.has_thinking = stated or "", self._has_thinking
         bill.modes = terms_of({"service_tier": self._tier}, False).modes
-        call = SessionCall(bill, calls[-1] if calls else None, self._events, thread=meta.id if agent else "")
-        call.request, call.answer, call.is_cut = self._request, self._answer, self._is_cut
+        self.chain.thread = meta.id if agent else ""
+        call = self.add_call(bill, self._answer)
         if self._copied is not None:
             bill.start = bill.end = self._copied
         elif self._answered is not None and bill.start is not None:
             call.first_token_s = max(0.0, self._answered - bill.start)
-        calls.append(call)
-        self._request, self._answer, self._later = self._later, [], []
-        self._events, self._is_cut, self._has_thinking = set(), False, False
+        self.chain.request, self._answer, self._later, self._has_thinking = self._later, [], [], False
         self._answered, self._began, self._ended = None, None, end
 
 
-HANDLERS: dict[str, Callable[[Rollout, Line, int], None]] = {
-    "session_meta": Rollout.meta,
-    "turn_context": Rollout.turn_context,
-    "response_item": Rollout.item,
-    "compacted": Rollout.compacted,
-    "event_msg": Rollout.event,
-    "token_usage_record": Rollout.usage_record,
+HANDLERS: dict[str, tuple[type[msgspec.Struct], Callable[[Rollout, Any, Line, int], None]]] = {
+    "session_meta": (Meta, Rollout.meta),
+    "turn_context": (TurnContext, Rollout.turn_context),
+    "response_item": (Item, Rollout.item),
+    "compacted": (Compacted, Rollout.compacted),
+    "event_msg": (Event, Rollout.event),
+    "token_usage_record": (UsageRecord, Rollout.usage_record),
 }
 """What reads each kind of line that matters."""
 
@@ -397,30 +377,15 @@ def _counts(usage: Mapping[str, Any]) -> Counts:
     return tuple(count if isinstance(count, int) else 0 for count in counts)
 
 
-def _agent(meta: Meta) -> str:
-    source = object_or_empty(meta.source).get("subagent")
-    if source is None:
-        return ""
-    names = object_or_empty(object_or_empty(source).get("thread_spawn"))
-    name = meta.agent_role or names.get("agent_role") or meta.agent_nickname or names.get("agent_nickname")
-    if name:
-        return str(name)
-    return source if isinstance(source, str) else str(next(iter(source), "sub-agent"))
-
-
 LACKS = "Codex sessions lack the tools: sized by the bill; calls that Codex makes on the side are not in them"
 ADDED_BY_CODEX = "internal_chat_message_metadata_passthrough"
 ROLES = {"assistant": "assistant", "developer": "system", "system": "system"}
 
 
-def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Codex; None if it is not."""
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    is_one = {"type", "payload"} <= set(top_keys(first)) and b'"session_meta"' in first
-    return 'its first line is a "session_meta"' if is_one else None
+sniff = sniff_first_line('its first line is a "session_meta"', {"type", "payload"}, b'"session_meta"')
 
 
-def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, item: Any) -> Iterator[common.RoleBlocks]:
     if kind == SUMMARY:
         yield "user", [{"type": "text", "text": str(item)}]
         return
@@ -433,5 +398,5 @@ def _to_blocks(kind: str, item: Any) -> Iterator[RoleBlocks]:
     yield role, from_responses_output([bare])
 
 
-FORMAT = SessionFormat("codex", "Codex", Rollout, _to_blocks)
+FORMAT = common.SessionFormat("codex", "Codex", Rollout, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from cachecost.base.formatting import count_text
-from cachecost.conversations.input_files import Warn
+from cachecost.conversations.input_files import BOM, Warn
 from cachecost.conversations.start_times import StartTimes, Times, lines_in_place
 from cachecost.prompts.request import NotAMessage
 
@@ -96,3 +96,15 @@ def top_keys(head: bytes) -> Iterator[str]:
         if token == b'"' or depth < 1:  # a text that is cut off, or the end of the object
             return
         last = token
+
+
+def sniff_first_line(reason: str, keys: Set[str], *signs: bytes) -> Callable[[bytes], str | None]:
+    """The `sniff` of a format whose first line is an object with these keys and, where there are any, one of `signs`:
+    it returns the `reason`."""
+
+    def sniff(head: bytes) -> str | None:
+        first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
+        is_one = keys <= set(top_keys(first)) and (not signs or any(sign in first for sign in signs))
+        return reason if is_one else None
+
+    return sniff

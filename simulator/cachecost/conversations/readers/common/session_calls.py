@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -22,23 +22,23 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, is_tokens, json_value
 from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import BOM, EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
+from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
 from cachecost.conversations.json_object import parse_json, reason
+from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.start_times import parse_time
 from cachecost.prompts.blocks import NOTHING, THINKING, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.request import TTL, Breakpoint, NotAMessage, Request, block_of, text_block
 from cachecost.providers.hosts import maker_of
 
-CUT_OFF = "cut off"
-
 
 class Piece(NamedTuple):
     """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
-    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind."""
+    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind. Errors begin with `place`."""
 
     kind: str
     chars: int
-    data: msgspec.Raw | list[Any] | None
+    data: msgspec.Raw | bytes | list[Any] | None
+    place: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,11 +46,12 @@ class SessionCall:
     """One call of a session store: its bill, and what its request is made of.
 
     `before` is the call that it continues, `events` what lies between the two; the bill has both when all calls are
-    read. `request` is what the request has after the answer of that call; with `is_cut`, all that it has. `answer` is
-    what the model wrote; both are empty where content is not read. `has_content` is False where the store has the bill
-    alone, `is_billed` where it has no usage. `is_copy`: it is a call of another file, and here only history. `thread`
-    tells the chains of calls of one session apart (a sub-agent); "" is the main one. `prefix` names a static prefix
-    that is not that of the thread: a summary has a prompt of its own.
+    read. `after` is the time of the record before the request, `request` what it has after the answer of that call;
+    with `is_cut`, all that it has. `answer` is what the model wrote; both are empty where content is not read.
+    `has_content` is False where the store has the bill alone, `is_billed` where it has no usage. `is_copy`: it is a
+    call of another file, and here only history. `thread` tells the chains of calls of one session apart (a sub-agent);
+    "" is the main one. `prefix` names a static prefix that is not that of the thread: a summary has a prompt of its
+    own.
     """
 
     bill: BilledCall
@@ -59,6 +60,7 @@ class SessionCall:
     project: str = ""
     thread: str = ""
     first_token_s: float = 0.0
+    after: float | None = None
     request: Sequence[Any] = ()
     answer: Sequence[Any] = ()
     prefix: str = ""
@@ -75,6 +77,59 @@ class SessionCall:
     def conversation(self) -> str:
         """The session as a recorded call names it: sub-agents are conversations of their own."""
         return f"{self.bill.session} {self.thread}".strip()
+
+
+@dataclass(slots=True, eq=False)
+class CallChain:
+    """A thread while its records are read: its last call, and what has been recorded for the next one since then."""
+
+    thread: str = ""
+    last: SessionCall | None = None
+    request: list[Piece] = field(default_factory=list)
+    events: set[str] = field(default_factory=set)
+    is_cut: bool = False
+    time: float | None = None
+    """When the last input was recorded, or the answer before it."""
+
+    def cut(self, *pieces: Piece) -> None:
+        """A compaction: the history is replaced with these pieces."""
+        self.request, self.is_cut = [*pieces], True
+        self.events.add("compaction")
+
+    def add_call(self, bill: BilledCall, answer: Sequence[Any] = ()) -> SessionCall:
+        """The call that sent what was recorded; the next one continues it."""
+        call = SessionCall(bill, self.last, self.events, thread=self.thread, request=self.request, answer=answer)
+        call.is_cut, self.is_cut = self.is_cut, False
+        self.last, self.request, self.events = call, [], set()
+        return call
+
+
+@dataclass(slots=True, eq=False)
+class RecordNode:
+    """A record of a session whose records form a tree (a rewind goes on from an earlier one), with the pieces that it
+    adds to the next request. `call` is the call that it answers; with `is_cut` its pieces replace the history."""
+
+    parent: RecordNode | None = None
+    time: float | None = None
+    pieces: Sequence[Piece] = ()
+    events: Collection[str] = ()
+    is_cut: bool = False
+    call: SessionCall | None = None
+
+    def chain(self) -> CallChain:
+        """The thread up to this record."""
+        chain, node = CallChain(), self
+        while node.call is None:
+            if not chain.is_cut:
+                chain.request[:0] = node.pieces
+                chain.events.update(node.events)
+                chain.is_cut = node.is_cut
+                chain.time = chain.time or (node.time if node.pieces and not node.is_cut else None)
+            if node.parent is None:
+                return chain
+            node = node.parent
+        chain.last, chain.time = node.call, chain.time or node.time
+        return chain
 
 
 @dataclass(slots=True)
@@ -132,17 +187,17 @@ def _complete_bills(calls: Iterable[SessionCall]) -> None:
         call.bill.events = tuple(name for name in EVENTS if name in call.events)
 
 
-def project_and_bills(calls: Sequence[SessionCall]) -> tuple[str, list[BilledCall]]:
-    """The folder that the agent worked in, and what the bill needs of each numbered call whose usage is known."""
-    return calls[0].project if calls else "", [call.bill for call in calls if call.is_billed]
+def bills_of(calls: Iterable[SessionCall]) -> list[BilledCall]:
+    """What a bill needs of each numbered call whose usage is known."""
+    return [call.bill for call in calls if call.is_billed]
 
 
-def damaged_places(faults: Iterable[Fault], path: Path) -> list[tuple[int, str]]:
+def damaged_places(faults: Iterable[Fault], path: Path) -> tuple[tuple[int, str], ...]:
     """Errors as a `SessionFile` lists them: those of files beside `path` name their file."""
-    return [
+    return tuple(
         (fault.line or 0, fault.message if fault.file == str(path) else f"{Path(fault.file).name}: {fault.message}")
         for fault in faults
-    ]
+    )
 
 
 def top_sessions(
@@ -161,43 +216,33 @@ def top_sessions(
         yield session, root, numbers[root, kind(session)] if root != session else 0
 
 
-def read_lines(path: Path, read_line: Callable[[int, bytes], None], warn: Warn = quiet) -> list[Fault]:
+def read_lines(
+    path: Path, lines: Iterable[tuple[int, bytes]], read_line: Callable[[int, bytes], None], warn: Warn = quiet
+) -> list[Fault]:
     """Pass each line with its number to `read_line`; one that it cannot decode is a fault, and the others still count.
 
     A last line without a newline that is not JSON is still being written: it is skipped, with a warning. Raises
     InputError if the file cannot be opened.
     """
     faults: list[Fault] = []
-    for number, raw in byte_lines(path):
+    for number, raw in lines:
         if not raw.strip():
             continue
-        why = _why_unreadable(read_line, number, raw)
-        if why == CUT_OFF:
-            warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
-        elif why and len(faults) < MOST_ERRORS:
-            faults.append(Fault(str(path), why, number))
+        try:
+            read_line(number, raw)
+        except (msgspec.MsgspecError, NotAMessage, ValueError, RecursionError) as error:
+            value = parse_json(raw)
+            why = str(error) if isinstance(error, NotAMessage) else f"{error}".replace("Expected", "expected", 1)
+            if isinstance(value, ValueError):
+                why = reason(value)
+                if not raw.endswith(b"\n") and not isinstance(value, OutOfLimits):
+                    warn(f"{path}:{number} the last line is cut off (still being written?): skipped")
+                    continue
+            elif isinstance(error, RecursionError):
+                why = "expected fewer levels of nesting"
+            if len(faults) < MOST_ERRORS:
+                faults.append(Fault(str(path), why, number))
     return faults
-
-
-def read_value(path: Path, data: bytes, read_line: Callable[[int, bytes], None]) -> list[Fault]:
-    """Pass the one value of a file to `read_line`."""
-    why = _why_unreadable(read_line, 1, data.removeprefix(BOM) + b"\n")
-    return [Fault(str(path), why, 1)] if why else []
-
-
-def _why_unreadable(read_line: Callable[[int, bytes], None], number: int, line: bytes) -> str:
-    """Why a line cannot be read; empty if it was."""
-    try:
-        read_line(number, line)
-    except (msgspec.MsgspecError, NotAMessage, ValueError, RecursionError) as error:
-        value = parse_json(line)
-        if isinstance(value, ValueError):
-            is_cut_off = not line.endswith(b"\n") and not isinstance(value, OutOfLimits)
-            return CUT_OFF if is_cut_off else reason(value)
-        if isinstance(error, RecursionError):
-            return "expected fewer levels of nesting"
-        return str(error) if isinstance(error, NotAMessage) else f"{error}".replace("Expected", "expected", 1)
-    return ""
 
 
 def time_of(timestamp: str | None) -> float | None:
@@ -208,10 +253,6 @@ def time_of(timestamp: str | None) -> float | None:
 def last_of(*times: float | None) -> float | None:
     """The latest of the times that are known."""
     return max((time for time in times if time is not None), default=None)
-
-
-def piece_of(kind: str, data: msgspec.Raw, keeps_content: bool) -> Piece:
-    return Piece(kind, memoryview(data).nbytes, data if keeps_content else None)
 
 
 AGENT_NUMBER = re.compile(r" \d+$")
@@ -285,7 +326,7 @@ class SessionRequests:
                 self._threads[call] = _then(thread, answer)
                 made = None if call.is_copy else self._recorded_call(call, thread, answer)
             except (NotAMessage, ValueError) as error:
-                self.faults.append(Fault(str(self.path), str(error), call.bill.line))
+                self.faults.append(Fault(str(self.path), str(error), call.bill.line or None))
             else:
                 if made is not None:
                     self._lines[call.bill.number] = call.bill.line
@@ -328,9 +369,15 @@ class SessionRequests:
         return [self._message(role, blocks) for role, blocks in grouped if blocks]
 
     def _role_blocks(self, pieces: Sequence[Piece]) -> Iterator[RoleBlocks]:
-        for kind, _, data in pieces:
-            if data is not None:
-                yield from self.to_blocks(kind, data if isinstance(data, list) else json_value(bytes(data).decode()))
+        for kind, _, data, place in pieces:
+            if isinstance(data, list):
+                yield from blocks_of_role(kind, data)
+            elif data is not None:
+                try:
+                    value = json_value(bytes(data).decode())
+                except ValueError as error:
+                    raise ValueError(f"{place}{error}") from None
+                yield from self.to_blocks(kind, value)
 
     def _message(self, role: str, blocks: Iterable[Any]) -> Message:
         made = (
@@ -440,51 +487,89 @@ def on_last_block(node: Thread, ttl: TTL = "5m") -> Breakpoint | None:
 
 
 class SessionParser:
-    """A file with one session while it is read, line by line."""
+    """A file while it is read: one with a session, line by line, or what overrides `read`.
+
+    `path` is the file with the calls, `notes` what is said of it where its calls are read with content.
+    """
+
+    requests: ClassVar[Callable[..., SessionRequests]] = SessionRequests
 
     def __init__(self, path: Path, keeps_content: bool) -> None:
         self.session = Session()
-        self._path = path
-        self._keeps = keeps_content
+        self.path = path
+        self.keeps = keeps_content
+        self.chain = CallChain()
+        self.notes = ReaderNotes()
 
     def read_line(self, number: int, raw: bytes) -> None:
         """Read one line. Raises what decoding raises, and NotAMessage."""
         raise NotImplementedError
+
+    def piece(self, kind: str, data: msgspec.Raw | bytes, place: str = "") -> Piece:
+        return Piece(kind, memoryview(data).nbytes, data if self.keeps else None, place)
+
+    def add_call(self, bill: BilledCall, answer: Sequence[Any] = (), chain: CallChain | None = None) -> SessionCall:
+        """The next call of a chain: of the file's only one, or of another."""
+        call = (chain or self.chain).add_call(bill, answer)
+        self.session.calls.append(call)
+        bill.number = len(self.session.calls)
+        return call
 
     def finish(self) -> Session:
         """The session, after the last line."""
         self.session.finish()
         return self.session
 
+    def lines(self) -> Iterable[tuple[int, bytes]]:
+        """The lines of the file, numbered from 1. Raises InputError if it cannot be opened."""
+        return byte_lines(self.path)
+
     def read(self, faults: list[Fault], warn: Warn) -> Session:
         """The session. Each damaged line is a fault. Raises InputError if the file cannot be opened."""
-        faults += read_lines(self._path, self.read_line, warn)
+        faults += read_lines(self.path, self.lines(), self.read_line, warn)
         return self.finish()
+
+
+class StoreParser(SessionParser):
+    """A store of several sessions, or of several files: its calls are numbered in the order of their times."""
+
+    requests = staticmethod(partial(StoreRequests, marked=2))
+
+    def stored_calls(self, faults: list[Fault]) -> Iterable[SessionCall]:
+        """The calls, with their projects, session by session. Raises InputError where the file cannot be read."""
+        raise NotImplementedError
+
+    def read(self, faults: list[Fault], warn: Warn) -> Session:
+        calls = self.session.calls = number_calls(self.stored_calls(faults))
+        self.session.project = calls[0].project if calls else ""
+        return self.session
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFormat:
-    """A format whose files hold one session each. `client` is as in `SessionFile`, `name` as people write it."""
+    """A format of sessions. `client` is as in `SessionFile`, `name` as people write it."""
 
     client: str
     name: str
-    parser: type[SessionParser]
-    to_blocks: ToBlocks
+    parser: Callable[[Path, bool], SessionParser]
+    to_blocks: ToBlocks = blocks_of_role
 
     def calls(self, path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
         """The calls in the order of their bills; copies of one call in other files share its `id`. Raises InputError
         with every error, each with its line."""
         faults: list[Fault] = []
-        session = self.parser(path, True).read(faults, warn)
+        parser = self.parser(path, True)
+        session = parser.read(faults, warn)
+        parser.notes.report(path, warn)
         if faults:
             raise InputError(faults)
-        requests = SessionRequests(path, self.name, keep_content, faults, self.to_blocks, session.system)
+        requests = parser.requests(path, self.name, keep_content, faults, self.to_blocks, session.system)
         yield from requests.calls(session)
 
     def session_files(self, path: Path) -> list[SessionFile]:
-        """The calls of a file without content, for a bill. A damaged line is listed, and the others count."""
+        """The calls of a file without content, for a bill. What is damaged is listed, and the rest counts."""
         faults: list[Fault] = []
-        session = self.parser(path, False).read(faults, quiet)
-        damaged = tuple((fault.line or 0, fault.message) for fault in faults)
-        _, calls = project_and_bills(session.calls)
+        parser = self.parser(path, False)
+        session = parser.read(faults, quiet)
+        damaged, calls = damaged_places(faults, parser.path), bills_of(session.calls)
         return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]

@@ -7,6 +7,7 @@ which client wrote it, not the bytes of the file.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -21,18 +22,33 @@ MODES = ("mode=ro", "mode=ro&immutable=1")
 """The second reads what the first cannot open: a database with a write-ahead log in a folder that is read-only."""
 
 
+CREATED = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[`\"]?(\w+)[`\"]?\s*\(")
+
+
 def is_database(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def table_names(path: Path) -> frozenset[str]:
-    """The names of the tables of a database; none where it cannot be read. Raises nothing."""
+def created_tables(head: bytes) -> set[bytes]:
+    """The names of the tables that the beginning of a database shows."""
+    return set(CREATED.findall(head)) if is_database(head) else set()
+
+
+def columns_of(database: sqlite3.Connection, table: str) -> list[str]:
+    return [str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")]
+
+
+def columns_by_table(path: Path, head: bytes) -> dict[str, set[str]]:
+    """The tables of a file that begins with `head`, each with its columns; none where it is no database that can be
+    read. Raises nothing."""
+    if not is_database(head):
+        return {}
     try:
         with open_database(path) as database:
-            rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            return frozenset(str(name) for (name,) in rows)
+            names = [str(name) for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return {name: set(columns_of(database, name)) for name in names}
     except InputError:
-        return frozenset()
+        return {}
 
 
 @contextmanager

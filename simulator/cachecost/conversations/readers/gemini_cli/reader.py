@@ -7,30 +7,18 @@ prompt nor the tools: they are sized by the bill (common/session_calls.py). It i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from cachecost.base.errors import Fault
-from cachecost.conversations.input_files import Warn, billed_call, first_line, read_input
+from cachecost.conversations.input_files import BOM, billed_call, first_line, read_input
 from cachecost.conversations.readers.apis.gemini import from_generate_content
-from cachecost.conversations.readers.common.json_values import array_at, object_at, object_or_empty
+from cachecost.conversations.readers.common import session_calls as common
+from cachecost.conversations.readers.common.json_values import array_at, decode, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    piece_of,
-    read_value,
-    time_of,
-)
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.providers.hosts import maker_of
 from cachecost.providers.usage import Usage
@@ -43,7 +31,7 @@ class ToolCall(msgspec.Struct):
     timestamp: str | None = None
 
 
-class Message(msgspec.Struct):
+class Message(msgspec.Struct, rename="camel"):
     """A message: `type` is user, gemini, info, warning or error; only gemini has a model and tokens."""
 
     id: str = ""
@@ -53,22 +41,22 @@ class Message(msgspec.Struct):
     tokens: dict[str, Any] | None = None
     model: str | None = None
     thoughts: Raw = EMPTY
-    tool_calls: Raw = msgspec.field(default=EMPTY, name="toolCalls")
+    tool_calls: Raw = EMPTY
 
 
-class Update(msgspec.Struct):
+class Update(msgspec.Struct, rename="camel"):
     """`$set`: changed metadata; with `messages`, all messages that are left; with a session id, it was resumed."""
 
     messages: list[Raw] | None = None
-    session_id: str | None = msgspec.field(default=None, name="sessionId")
+    session_id: str | None = None
 
 
-class Record(msgspec.Struct):
+class Record(msgspec.Struct, rename="camel"):
     """A line: the head of the session, a message, or a change. A file of one JSON value is a head with messages."""
 
     id: str = ""
-    session_id: str | None = msgspec.field(default=None, name="sessionId")
-    project_hash: str | None = msgspec.field(default=None, name="projectHash")
+    session_id: str | None = None
+    project_hash: str | None = None
     kind: str | None = None
     directories: list[str] | None = None
     messages: list[Raw] | None = None
@@ -76,11 +64,7 @@ class Record(msgspec.Struct):
     rewind_to: str | None = msgspec.field(default=None, name="$rewindTo")
 
 
-RECORD = msgspec.json.Decoder(Record)
-MESSAGE = msgspec.json.Decoder(Message)
-TOOL_CALLS = msgspec.json.Decoder(list[ToolCall] | None)
-
-
+TOOL_CALLS: Any = list[ToolCall] | None
 MODEL = "gemini"
 """The type of a message that the model wrote; also the host of the calls."""
 ROOT_FILE = ".project_root"
@@ -103,10 +87,10 @@ class Entry:
     usage: Usage | None = None
     has_thinking: bool = False
     is_human: bool = False
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[common.Piece, ...] = ()
 
 
-class GeminiSession(SessionParser):
+class GeminiSession(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._head = Record()
@@ -114,16 +98,13 @@ class GeminiSession(SessionParser):
         self._timeline: list[Entry | tuple[tuple[str, ...], str]] = []
         """Messages, and changes: the ids of the messages that are left, and what happened to the others."""
         self._live: dict[str, None] = {}
-        self._name, self._thread = "", ""
-        """Of the session and, where it is a sub-agent's, of that."""
+        self._name = ""
         self._sent: list[Entry] = []
         """What a call that is made now would send."""
-        self._call_of: dict[str, SessionCall] = {}
-        self._events: set[str] = set()
-        self._is_cut = False
+        self._call_of: dict[str, common.SessionCall] = {}
 
     def read_line(self, number: int, raw: bytes) -> None:
-        record = RECORD.decode(raw)
+        record = decode(raw, Record)
         if record.id:
             self._add_message(number, msgspec.Raw(raw))
         elif record.update is not None:
@@ -146,36 +127,35 @@ class GeminiSession(SessionParser):
                 self._add_message(number, message)
 
     def _add_message(self, number: int, raw: msgspec.Raw) -> str:
-        message = MESSAGE.decode(raw)
+        message = decode(raw, Message)
         if message.type not in ("user", MODEL):
             return message.id
-        time = time_of(message.timestamp)
+        time = common.time_of(message.timestamp)
         usage = None if message.tokens is None else usage_from(message.tokens, "tokens", "gemini-cli")
-        ended = [time_of(call.timestamp) for call in TOOL_CALLS.decode(message.tool_calls) or ()]
+        ended = [common.time_of(call.timestamp) for call in decode(message.tool_calls, TOOL_CALLS) or ()]
         entry = self._entries.get(message.id)
         if entry is None:
             entry = self._entries[message.id] = Entry(number, message.id, message.type, time)
             self._timeline.append(entry)
-        entry.done, entry.usage = last_of(entry.done, *ended), usage or entry.usage
+        entry.done, entry.usage = common.last_of(entry.done, *ended), usage or entry.usage
         entry.model = message.model or entry.model
         entry.has_thinking |= bytes(message.thoughts) not in (b"null", b"[]")
         entry.is_human = message.type == "user" and b'"functionResponse"' not in bytes(message.content)
-        entry.pieces = (piece_of(message.type, message.content, self._keeps),)
+        entry.pieces = (self.piece(message.type, message.content),)
         if bytes(message.tool_calls) not in (b"null", b"[]"):
-            entry.pieces = (*entry.pieces, piece_of("tools", message.tool_calls, self._keeps))
+            entry.pieces = (*entry.pieces, self.piece("tools", message.tool_calls))
         self._live[message.id] = None
         return message.id
 
-    def read(self, faults: list[Fault], warn: Warn) -> Session:
-        if first_line(self._path) != b"{":
-            return super().read(faults, warn)
-        faults += read_value(self._path, read_input(self._path), self.read_line)
-        return self.finish()
+    def lines(self) -> Iterable[tuple[int, bytes]]:
+        if first_line(self.path) != b"{":
+            return super().lines()
+        return [(1, read_input(self.path).removeprefix(BOM) + b"\n")]
 
-    def finish(self) -> Session:
+    def finish(self) -> common.Session:
         head = self._head
         self.session.project = (head.directories or [head.project_hash or ""])[0]
-        for folder in list(self._path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
+        for folder in list(self.path.absolute().parents)[1:3]:  # Gemini CLI keeps the agent's folder beside sessions
             try:
                 with (folder / ROOT_FILE).open("rb") as file:
                     self.session.project = file.read(MOST_ROOT).decode("utf-8", "replace").strip()
@@ -184,49 +164,42 @@ class GeminiSession(SessionParser):
                 continue
         self._name = head.session_id or ""
         if head.kind == "subagent":
-            self._name, self._thread = self._path.parent.name, self._name
+            self._name, self.chain.thread = self.path.parent.name, self._name
         for one in self._timeline:
             if not isinstance(one, Entry):
                 left, event = one
                 self._sent = [self._entries[name] for name in left if name in self._entries]
                 if event == "fork":
-                    self._events.discard("human")
+                    self.chain.events.discard("human")
                 else:
-                    self._events.add(event)
-                    self._is_cut = self._is_cut or event != "resume"
+                    self.chain.events.add(event)
+                    self.chain.is_cut |= event != "resume"
                 continue
             if one.usage is not None:
                 self._add_call(one, one.usage)
             elif one.is_human:
-                self._events.add("human")
+                self.chain.events.add("human")
             self._sent.append(one)
         return super().finish()
 
     def _add_call(self, entry: Entry, usage: Usage) -> None:
-        calls, sent = self.session.calls, self._sent
+        sent, is_cut = self._sent, self.chain.is_cut
         at = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].id in self._call_of), -1)
-        request = sent if self._is_cut else sent[at + 1 :]
+        request = sent if is_cut else sent[at + 1 :]
         start = entry.time
         if sent:  # when the message or the tool result before it was recorded
-            known = last_of(sent[-1].time, sent[-1].done)
+            known = common.last_of(sent[-1].time, sent[-1].done)
             start = start if known is None else known if start is None else min(known, start)
         bill = billed_call(entry.line, entry.model, usage, start, entry.time, session=self._name, id=entry.id)
-        bill.number, bill.agent = len(calls) + 1, "subagent" if self._thread else ""
-        bill.host, bill.has_thinking = "" if maker_of(entry.model) else MODEL, entry.has_thinking
-        call = SessionCall(bill, None, self._events, thread=self._thread, answer=entry.pieces, is_cut=self._is_cut)
-        if self._is_cut:
-            call.before = calls[-1] if calls else None
-        elif at >= 0:
-            call.before = self._call_of[sent[at].id]
-        answered = [] if self._is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
+        bill.agent, bill.has_thinking = "subagent" if self.chain.thread else "", entry.has_thinking
+        bill.host = "" if maker_of(entry.model) else MODEL
+        answered = [] if is_cut or at < 0 else [piece for piece in sent[at].pieces if piece.kind == "tools"]
         results = answered if not any(one.kind == "user" and not one.is_human for one in request) else []
-        call.request = [
-            *[Piece("results", piece.chars, piece.data) for piece in results],
-            *(piece for one in request for piece in one.pieces),
-        ]
-        self._call_of[entry.id] = call
-        calls.append(call)
-        self._events, self._is_cut = set(), False
+        self.chain.request = [common.Piece("results", piece.chars, piece.data) for piece in results]
+        self.chain.request += [piece for one in request for piece in one.pieces]
+        call = self._call_of[entry.id] = self.add_call(bill, entry.pieces)
+        if not is_cut:
+            call.before = self._call_of[sent[at].id] if at >= 0 else None
 
 
 LACKS = (
@@ -241,24 +214,23 @@ def sniff(head: bytes) -> str | None:
     return 'its first object has a "sessionId" and a "projectHash"' if is_one else None
 
 
-def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
     if kind == "tools":
         calls = [object_at(call, "toolCalls") for call in array_at(value, "toolCalls")]
+        use = {"type": "tool_use"}
         yield (
             "assistant",
-            [
-                {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args") or {}}
-                for call in calls
-            ],
+            [use | {"id": one.get("id"), "name": one.get("name"), "input": one.get("args") or {}} for one in calls],
         )
     elif kind == "results":
         for call in array_at(value, "toolCalls"):
-            yield from _content_blocks("user", object_or_empty(call).get("result"))
+            yield from content_blocks("user", object_or_empty(call).get("result"))
     else:
-        yield from _content_blocks("model" if kind == "gemini" else "user", value)
+        yield from content_blocks("model" if kind == MODEL else "user", value)
 
 
-def _content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
+def content_blocks(role: str, content: Any) -> Iterator[common.RoleBlocks]:
+    """The blocks of a content in Gemini's form: parts, one part, or a text."""
     if content:
         parts = content if isinstance(content, list) else [content]
         parts = [{"text": part} if isinstance(part, str) else part for part in parts]
@@ -266,5 +238,5 @@ def _content_blocks(role: str, content: Any) -> Iterator[RoleBlocks]:
         yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
 
 
-FORMAT = SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
+FORMAT = common.SessionFormat("gemini-cli", "Gemini CLI", GeminiSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files

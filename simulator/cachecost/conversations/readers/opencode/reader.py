@@ -18,34 +18,19 @@ sent):
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault
 from cachecost.base.formatting import count_text
-from cachecost.base.limits import json_value
 from cachecost.base.times import seconds_from_ms
-from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import SessionFile, Warn, billed_call, quiet
-from cachecost.conversations.readers.common.json_values import object_or_empty
-from cachecost.conversations.readers.common.peek import ReaderNotes, top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Body,
-    Piece,
-    Session,
-    SessionCall,
-    StoreRequests,
-    damaged_places,
-    number_calls,
-    project_and_bills,
-    text_body,
-    top_sessions,
-    whole_tokens,
-)
-from cachecost.conversations.readers.common.sqlite_files import is_database
+from cachecost.conversations.input_files import SessionFile, billed_call
+from cachecost.conversations.readers.common import session_calls as common
+from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
+from cachecost.conversations.readers.common.peek import top_keys
+from cachecost.conversations.readers.common.sqlite_files import columns_by_table, created_tables, is_database
 from cachecost.conversations.readers.opencode.store import (
     PART_FILE,
     Number,
@@ -53,8 +38,8 @@ from cachecost.conversations.readers.opencode.store import (
     StoredMessage,
     StoredPart,
     StoredSession,
-    is_opencode_database,
-    read_store,
+    StoreReading,
+    has_opencode_tables,
     storage_of,
 )
 from cachecost.providers.hosts import parse_model_name
@@ -64,7 +49,7 @@ LACKS = (
     "opencode stores neither system prompt, tools nor breakpoints (sized by the bill; breakpoints as opencode places"
     " them), nor the calls that name a session, nor whether a write was for 5m or 1h (taken as 5m)"
 )
-TABLE = re.compile(rb"CREATE TABLE (?:IF NOT EXISTS )?[`\"]?(?:session|message|part)[`\"]?\s*\(")
+TABLES = {b"session", b"message", b"part"}
 RECORDS = (
     ({"projectID", "directory", "version"}, "a session"),
     ({"sessionID", "role", "time"}, "a message"),
@@ -76,8 +61,7 @@ RECORDS = (
 def sniff(head: bytes) -> str | None:
     """Why a file that begins with `head` is opencode's; None if it is not, or if only its tables can show it."""
     if is_database(head):
-        names = {match[0].rstrip(b"( \n").split()[-1].strip(b'`"') for match in TABLE.finditer(head)}
-        return "a database with the tables session, message and part" if len(names) == 3 else None
+        return "a database with the tables session, message and part" if created_tables(head) >= TABLES else None
     keys = set(top_keys(head))
     record = next((name for own, name in RECORDS if own <= keys), None)
     return f"its keys are those of {record} of opencode" if record else None
@@ -85,9 +69,9 @@ def sniff(head: bytes) -> str | None:
 
 def sniff_file(path: Path, head: bytes) -> str | None:
     """The same for a file, whose tables may all be in its write-ahead log."""
-    if is_database(head):
-        return "a database with opencode's tables" if is_opencode_database(path) else None
-    return sniff(head)
+    if not is_database(head):
+        return sniff(head)
+    return "a database with opencode's tables" if has_opencode_tables(columns_by_table(path, head)) else None
 
 
 def is_companion(path: Path, folder: Path) -> bool:
@@ -120,117 +104,90 @@ def usage_of(tokens: StepTokens, model: str) -> Usage:
 def _count(number: Number, name: str) -> int:
     """A count of tokens. A negative one is of versions that subtracted cached tokens from an input without them: 0."""
     is_negative = isinstance(number, int) and number < 0
-    return whole_tokens(0 if is_negative else number, f"tokens.{name}")
-
-
-def user_blocks(parts: Iterable[StoredPart]) -> list[Body]:
-    """The texts and images of a user message. Raises ValueError where the JSON of a part is beyond a limit."""
-    found: list[Body] = []
-    for part in parts:
-        data = _part_data(part)
-        if part.record.type == "text" and not data.get("ignored"):
-            found.append(text_body(data.get("text")))
-        elif part.record.type == "file":
-            kind, _, rest = str(data.get("url") or "").partition(";base64,")
-            if rest and kind.startswith("data:image/"):
-                source = {"type": "base64", "media_type": kind.removeprefix("data:"), "data": rest}
-                found.append({"type": "image", "source": source})
-    return found
-
-
-def answer_blocks(parts: Iterable[StoredPart]) -> list[Body]:
-    """Thinking, text and tool calls of an assistant message. Raises ValueError as `user_blocks`."""
-    found: list[Body] = []
-    for part in parts:
-        data = _part_data(part)
-        if part.record.type == "text":
-            found.append(text_body(data.get("text")))
-        elif part.record.type == "reasoning":
-            metadata = object_or_empty(object_or_empty(data.get("metadata")).get("anthropic"))
-            signature = str(metadata.get("signature") or "")
-            found.append({"type": "thinking", "thinking": str(data.get("text") or ""), "signature": signature})
-        elif part.record.type == "tool":
-            use = {"type": "tool_use", "id": str(data.get("callID") or ""), "name": str(data.get("tool") or "")}
-            found.append({**use, "input": object_or_empty(object_or_empty(data.get("state")).get("input"))})
-    return found
-
-
-def result_blocks(parts: Iterable[StoredPart]) -> list[Body]:
-    """The results of the tools that an assistant message called. Raises ValueError as `user_blocks`."""
-    found: list[Body] = []
-    for data in (_part_data(part) for part in parts if part.record.type == "tool"):
-        state = object_or_empty(data.get("state"))
-        is_error = state.get("status") == "error"
-        made: Body = {"type": "tool_result", "tool_use_id": str(data.get("callID") or "")}
-        made["content"] = str(state.get("error" if is_error else "output") or "")
-        found.append({**made, "is_error": True} if is_error else made)
-    return found
-
-
-def _part_data(part: StoredPart) -> Mapping[str, Any]:
-    return object_or_empty(json_value(part.raw)) if part.raw else {}
+    return common.whole_tokens(0 if is_negative else number, f"tokens.{name}")
 
 
 MISSING = "of calls that are no longer stored"
-STEP_END = "step-finish"
 BLOCKS = ("text", "file", "reasoning", "tool")
-COMPACTION_REQUEST = [text_body("summary of the conversation so far")]
+COMPACTION_REQUEST = [common.text_body("summary of the conversation so far")]
 """Stands for the words that opencode puts before a summary: they are not stored."""
 
 
-@dataclass(slots=True)
-class _SessionChain:
-    """A session's last call, what it has had since then, and whether its history goes into the next request."""
+@dataclass(slots=True, eq=False)
+class StoredChain(common.CallChain):
+    """A session with what it has had since its last call."""
 
-    session: StoredSession
-    root: str
-    agent: str
-    last: SessionCall | None = None
-    events: set[str] = field(default_factory=set)
-    waiting: list[Piece] = field(default_factory=list)
+    session: StoredSession = field(kw_only=True)
+    root: str = field(kw_only=True)
     chars: int = 0
     blocks: int = 0
     clears: list[float] = field(default_factory=list)
     effort: str = ""
-    is_cut: bool = False
     is_copied: bool = False
     """Whether the last call is one of the session that this one was forked from."""
     mode: str = ""
     tokens: int = 0
     """Those of all messages so far, copies included."""
 
-    def add(self, role: str, blocks: list[Body]) -> None:
-        self.waiting.append(Piece(role, 0, blocks))
+    def add_user_message(self, message: StoredMessage) -> None:
+        if any(part.record.type == "compaction" for part in message.parts):
+            return
+        texts = [part for part in message.parts if part.record.type in BLOCKS]
+        if not self.thread and any(not part.record.synthetic for part in texts):
+            self.events.add("human")
+        if self.effort and message.record.effort != self.effort:
+            self.events.add("effort")
+        self.effort = message.record.effort or self.effort
+        self.blocks += len(texts)
+        self.chars += sum(part.size for part in texts)
+        self.request += _pieces("user", message, message.parts)
+
+    def go_on(self, call: common.SessionCall, message: StoredMessage, parts: list[StoredPart]) -> None:
+        """Add what the next request has after a call, or a copy of it."""
+        self.last = call
+        if message.record.is_summary:  # the next request begins with it
+            self.cut(common.Piece("user", 0, COMPACTION_REQUEST), *call.answer)
+            self.blocks, self.chars = 1, 4 * call.bill.tokens[4]
+            return
+        tools = [part for part in parts if part.record.type == "tool"]
+        answered = [part for part in parts if part.record.type in BLOCKS]
+        self.mode = message.record.agent or message.record.mode or ""
+        self.blocks, self.chars = len(answered) + len(tools), sum(part.size for part in answered)
+        cleared = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
+        self.clears += filter(None, map(seconds_from_ms, cleared))
+        self.request += _pieces(RESULT, message, tools)
 
 
-class SessionCalls:
+class StoreCalls(common.StoreParser):
     """Makes calls of sessions. `families` maps each session to the one that its calls are listed with: the session at
-    the top, or the one that it was forked from. `damaged` are the reasons why calls could not be read, `missing` the
-    tokens of calls that a session no longer has."""
+    the top, or the one that it was forked from. `missing` are the tokens of calls that a session no longer has."""
 
-    def __init__(self, sessions: list[StoredSession], with_content: bool) -> None:
-        self.with_content = with_content
-        self.notes = ReaderNotes()
-        self.damaged: list[str] = []
+    def __init__(self, path: Path, keeps_content: bool) -> None:
+        super().__init__(path, keeps_content)
         self.families: dict[str, str] = {}
         self.missing: dict[str, int] = {}
-        self._sessions = {session.record.id: session for session in sessions}
-        self._known: dict[str, SessionCall] = {}
+        self._faults: list[Fault] = []
+        self._known: dict[str, common.SessionCall] = {}
 
-    def calls(self) -> Iterator[SessionCall]:
-        parents = {name: session.record.parent_id for name, session in self._sessions.items()}
-        for name, root, number in top_sessions(parents, self._agent_name):
-            agent = f"{self._agent_name(name)} {number}".removesuffix(" 1") if number else ""
-            chain = _SessionChain(self._sessions[name], root, agent)
+    def stored_calls(self, faults: list[Fault]) -> Iterator[common.SessionCall]:
+        self._faults = faults
+        found = {one.record.id: one for one in StoreReading(self.path, self.keeps, faults).sessions()}
+
+        def agent_name(session: str) -> str:
+            names = (message.record.agent or message.record.mode for message in found[session].messages)
+            return next(filter(None, names), None) or "agent"
+
+        parents = {name: session.record.parent_id for name, session in found.items()}
+        for name, root, number in common.top_sessions(parents, agent_name):
+            agent = f"{agent_name(name)} {number}".removesuffix(" 1") if number else ""
+            chain = StoredChain(agent, session=found[name], root=root)
             self.families[name] = self.families.get(root, root)
             for message in chain.session.messages:
                 if message.record.role == "user":
-                    self._read_user_message(message, chain)
+                    chain.add_user_message(message)
                 elif message.record.role == "compaction":
-                    chain.events, chain.waiting, chain.is_cut = chain.events | {"compaction"}, [], True
+                    chain.cut(*_pieces("user", message, message.parts))
                     chain.blocks, chain.chars = 1, sum(part.size for part in message.parts)
-                    if self.with_content:
-                        chain.add("user", self._content(message, user_blocks, message.parts))
                 elif message.record.role == "assistant":
                     yield from self._read_answer(message, chain)
             missing = chain.session.record.tokens - chain.tokens
@@ -238,40 +195,23 @@ class SessionCalls:
                 self.missing[name] = missing
                 self.notes.add("token", MISSING, missing)
 
-    def _agent_name(self, session: str) -> str:
-        names = (message.record.agent or message.record.mode for message in self._sessions[session].messages)
-        return next(filter(None, names), None) or "agent"
-
-    def _read_user_message(self, message: StoredMessage, chain: _SessionChain) -> None:
-        if any(part.record.type == "compaction" for part in message.parts):
-            return
-        texts = [part for part in message.parts if part.record.type in BLOCKS]
-        if not chain.agent and any(not part.record.synthetic for part in texts):
-            chain.events.add("human")
-        if chain.effort and message.record.effort != chain.effort:
-            chain.events.add("effort")
-        chain.effort = message.record.effort or chain.effort
-        chain.blocks += len(texts)
-        chain.chars += sum(part.size for part in texts)
-        if self.with_content:
-            chain.add("user", self._content(message, user_blocks, message.parts))
-
-    def _read_answer(self, message: StoredMessage, chain: _SessionChain) -> Iterator[SessionCall]:
+    def _read_answer(self, message: StoredMessage, chain: StoredChain) -> Iterator[common.SessionCall]:
         record, session = message.record, chain.session.record
         if record.has_error or any(part.record.type == "retry" for part in message.parts):
             chain.events.add("error")
-        steps = _steps(message)
+        steps = message.steps()
         for number, (tokens, parts) in enumerate(steps):
             try:
                 usage = usage_of(tokens, record.model_id)
             except ValueError as error:
-                self.damaged.append(f"message {message.id}: {error}")
+                self._faults.append(Fault(str(self.path), f"message {message.id}: {error}"))
                 continue
             if not (usage.total_input or usage.output_tokens):
                 self.notes.skip("message", "no usage (stopped, or still being written)")
                 continue
             chain.tokens += usage.total_input + usage.output_tokens
-            call = self._new_call(message, parts, usage, chain, is_first=not number, is_last=tokens is steps[-1][0])
+            before = chain.last
+            call = _new_call(message, parts, usage, chain, is_first=not number, is_last=tokens is steps[-1][0])
             call.project = record.path.cwd if record.path and record.path.cwd else session.directory
             times = f"{record.time.created} {record.time.completed}"
             counts = f"{usage.input_tokens}/{usage.read}/{usage.write}/{usage.output_tokens}"
@@ -282,95 +222,82 @@ class SessionCalls:
             else:
                 self.notes.skip("message", "copied from the session that this one was forked from")
                 self.families[session.id] = self.families.get(known.bill.session, known.bill.session)
-                chain.is_copied = True
-            self._continue(chain, known, message, parts, is_copy=known is not call)
-
-    def _new_call(
-        self,
-        message: StoredMessage,
-        parts: list[StoredPart],
-        usage: Usage,
-        chain: _SessionChain,
-        *,
-        is_first: bool,
-        is_last: bool,
-    ) -> SessionCall:
-        record, before = message.record, chain.last
-        model, host = parse_model_name(record.model_id, record.provider_id)
-        start = seconds_from_ms(record.time.created) if is_first else None
-        end = seconds_from_ms(record.time.completed)
-        if not is_last:
-            tools = [part.record.state.time.end for part in parts if part.record.state and part.record.state.time]
-            end = max(filter(None, map(seconds_from_ms, tools)), default=None)
-        bill = billed_call(0, model, usage, start or (before.bill.end if before else None), end, session=chain.root)
-        bill.agent, bill.version, bill.host = chain.agent, chain.session.record.version, host or ""
-        bill.blocks, bill.new_chars = chain.blocks, chain.chars
-        bill.has_thinking = any(part.record.type == "reasoning" for part in parts)
-        call = SessionCall(bill, before, set(chain.events), thread=chain.agent, is_cut=chain.is_cut)
-        call.prefix = "summary" if record.is_summary else ""
-        happened = {"compaction": record.is_summary, "fork": chain.is_copied}
-        if before is not None:
-            mode = record.agent or record.mode or ""
-            happened["tools"] = not record.is_summary and bool(chain.mode) and mode != chain.mode
-            happened["edit"] = any((before.bill.start or 0) < at <= (bill.start or 0) for at in chain.clears)
-        call.events |= {event for event, holds in happened.items() if holds}
-        if self.with_content:
-            call.request = [*chain.waiting]
-            call.answer = [Piece("assistant", 0, self._content(message, answer_blocks, parts))]
-        return call
-
-    def _continue(
-        self, chain: _SessionChain, call: SessionCall, message: StoredMessage, parts: list[StoredPart], *, is_copy: bool
-    ) -> None:
-        if message.record.is_summary:  # the next request begins with it; the call before it is still the last one
-            chain.events, chain.waiting, chain.is_cut = {"compaction"}, [], True
-            chain.last, chain.blocks = chain.last or call, 1
-            chain.chars = 4 * call.bill.tokens[4]
-            if self.with_content:
-                chain.add("user", COMPACTION_REQUEST)
-                chain.waiting += call.answer
-            return
-        tools = [part for part in parts if part.record.type == "tool"]
-        answered = [part for part in parts if part.record.type in BLOCKS]
-        chain.last, chain.events, chain.waiting, chain.is_cut = call, set(), [], False
-        chain.is_copied, chain.mode = is_copy, message.record.agent or message.record.mode or ""
-        chain.blocks, chain.chars = len(answered) + len(tools), sum(part.size for part in answered)
-        cleared = [part.record.state.time.compacted for part in tools if part.record.state and part.record.state.time]
-        chain.clears += filter(None, map(seconds_from_ms, cleared))
-        if self.with_content:
-            chain.add("user", self._content(message, result_blocks, tools))
-
-    def _content(
-        self, message: StoredMessage, blocks: Callable[[Iterable[StoredPart]], list[Body]], parts: Iterable[StoredPart]
-    ) -> list[Body]:
-        """The blocks of parts; none, and an error, where one is beyond a limit."""
-        try:
-            return blocks(parts)
-        except ValueError as error:
-            self.damaged.append(f"message {message.id}: {error}")
-            return []
+            chain.go_on(known, message, parts)
+            if record.is_summary:  # the call before a summary is still the last one
+                chain.last = before or known
+            chain.is_copied = known is not call or (record.is_summary and chain.is_copied)
 
 
-def _steps(message: StoredMessage) -> list[tuple[StepTokens, list[StoredPart]]]:
-    """The usage and the parts of each call of a message: one, unless it has several ends of steps."""
-    found: list[tuple[StepTokens, list[StoredPart]]] = []
-    parts: list[StoredPart] = []
-    for part in message.parts:
-        parts.append(part)
-        if part.record.type == STEP_END and part.record.tokens:
-            found.append((part.record.tokens, parts))
-            parts = []
-    return found if len(found) > 1 else [(message.record.tokens or StepTokens(), message.parts)]
+def _new_call(
+    message: StoredMessage,
+    parts: list[StoredPart],
+    usage: Usage,
+    chain: StoredChain,
+    *,
+    is_first: bool,
+    is_last: bool,
+) -> common.SessionCall:
+    record, before = message.record, chain.last
+    model, host = parse_model_name(record.model_id, record.provider_id)
+    start = seconds_from_ms(record.time.created) if is_first else None
+    end = seconds_from_ms(record.time.completed)
+    if not is_last:
+        tools = [part.record.state.time.end for part in parts if part.record.state and part.record.state.time]
+        end = max(filter(None, map(seconds_from_ms, tools)), default=None)
+    bill = billed_call(0, model, usage, start or (before.bill.end if before else None), end, session=chain.root)
+    bill.agent, bill.version, bill.host = chain.thread, chain.session.record.version, host or ""
+    bill.blocks, bill.new_chars = chain.blocks, chain.chars
+    bill.has_thinking = any(part.record.type == "reasoning" for part in parts)
+    happened = {"compaction": record.is_summary, "fork": chain.is_copied}
+    if before is not None:
+        mode = record.agent or record.mode or ""
+        happened["tools"] = not record.is_summary and bool(chain.mode) and mode != chain.mode
+        happened["edit"] = any((before.bill.start or 0) < at <= (bill.start or 0) for at in chain.clears)
+    chain.events |= {event for event, holds in happened.items() if holds}
+    call = chain.add_call(bill, _pieces("assistant", message, parts))
+    call.prefix = "summary" if record.is_summary else ""
+    return call
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
-    """The calls in the order of their times. Raises InputError with every error."""
-    store = read_store(path, with_content=True)
-    sessions = SessionCalls(store.sessions, with_content=True)
-    found = number_calls(sessions.calls())
-    sessions.notes.report(path, warn)
-    faults = [*store.faults, *(Fault(str(path), reason) for reason in sessions.damaged)]
-    yield from StoreRequests(path, "opencode", keep_content, faults, marked=2).calls(Session(calls=found))
+def _pieces(kind: str, message: StoredMessage, parts: Iterable[StoredPart]) -> list[common.Piece]:
+    return [common.Piece(kind, part.size, part.raw, f"message {message.id}: ") for part in parts if part.raw]
+
+
+RESULT = "result"
+"""The kind of a piece that is a tool call, of which the result is sent; those of others are roles."""
+
+
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
+    """What a request has of a part. Those of opencode 2 have other names in tool calls."""
+    part = object_or_empty(value)
+    type_, state = part.get("type"), object_or_empty(part.get("state"))
+    call_id = str(part.get("callID" if "tool" in part else "id") or "")
+    if kind == RESULT:
+        texts = [block.get("text") for block in objects_in(state.get("content"))]
+        output = state.get("output") or "\n".join(text for text in texts if isinstance(text, str))
+        is_error = state.get("status") == "error"
+        made: common.Body = {"type": "tool_result", "tool_use_id": call_id}
+        made["content"] = str((state.get("error") if is_error else output) or "")
+        yield "user", [{**made, "is_error": True} if is_error else made]
+    elif type_ == "text" and not (kind == "user" and part.get("ignored")):
+        yield kind, [common.text_body(part.get("text"))]
+    elif type_ == "file" and kind == "user":
+        media, _, rest = str(part.get("url") or "").partition(";base64,")
+        if rest and media.startswith("data:image/"):
+            source = {"type": "base64", "media_type": media.removeprefix("data:"), "data": rest}
+            yield kind, [{"type": "image", "source": source}]
+    elif type_ == "reasoning" and kind == "assistant":
+        metadata = object_or_empty(object_or_empty(part.get("metadata")).get("anthropic"))
+        signature = str(metadata.get("signature") or "")
+        yield kind, [{"type": "thinking", "thinking": str(part.get("text") or ""), "signature": signature}]
+    elif type_ == "tool" and kind == "assistant":
+        name = str(part.get("tool") or part.get("name") or "")
+        arguments = object_or_empty(state.get("input"))
+        yield kind, [{"type": "tool_use", "id": call_id, "name": name, "input": arguments}]
+
+
+FORMAT = common.SessionFormat("opencode", "opencode", StoreCalls, _to_blocks)
+calls = FORMAT.calls
 
 
 def session_files(path: Path) -> list[SessionFile]:
@@ -379,22 +306,19 @@ def session_files(path: Path) -> list[SessionFile]:
     What is damaged stands in the first of them, with the place in its reason; the rest is counted. Raises InputError
     where the file cannot be read at all.
     """
-    store = read_store(path, with_content=False)
-    sessions = SessionCalls(store.sessions, with_content=False)
-    families: dict[str, list[SessionCall]] = {}
-    for call in list(sessions.calls()):
-        families.setdefault(sessions.families.get(call.bill.session, call.bill.session), []).append(call)
+    faults, store = list[Fault](), StoreCalls(path, False)
+    families: dict[str, list[common.SessionCall]] = {}
+    for call in list(store.stored_calls(faults)):
+        families.setdefault(store.families.get(call.bill.session, call.bill.session), []).append(call)
     files = {
-        name: SessionFile(str(path), "opencode", *project_and_bills(number_calls(calls)))
-        for name, calls in families.items()
+        name: SessionFile(str(path), "opencode", numbered[0].project, common.bills_of(numbered))
+        for name, numbered in ((name, common.number_calls(found)) for name, found in families.items())
     }
-    for session, tokens in sessions.missing.items():
-        if file := files.get(sessions.families[session]):
+    for session, tokens in store.missing.items():
+        if file := files.get(store.families[session]):
             file.notes = (*file.notes, f"session {session}: {count_text(tokens, 'token')} {MISSING}")
-    damaged = damaged_places(store.faults, path)
-    damaged += [(0, reason) for reason in sessions.damaged]
     made = list(files.values())
-    if damaged:
+    if faults:
         made = made or [SessionFile(str(path), "opencode")]
-        made[0].damaged = tuple(damaged)
+        made[0].damaged = common.damaged_places(faults, path)
     return made

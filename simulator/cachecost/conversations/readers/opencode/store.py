@@ -14,23 +14,22 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.limits import json_value
 from cachecost.conversations.input_files import read_input
-from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
+from cachecost.conversations.readers.common.json_values import DAMAGED, Value, damage_in, decode, decode_record
 from cachecost.conversations.readers.common.session_calls import text_body
-from cachecost.conversations.readers.common.sqlite_files import MAGIC, open_database, table_names
+from cachecost.conversations.readers.common.sqlite_files import MAGIC, columns_of, is_database, open_database
 
 Number = int | float | None
+STEP_END = "step-finish"
 
 
 def wire_name(name: str) -> str:
@@ -152,6 +151,20 @@ class StoredMessage:
     record: MessageRecord
     parts: list[StoredPart] = field(default_factory=list)
 
+    def add_part(self, record: PartRecord, data: bytes, with_content: bool) -> None:
+        self.parts.append(StoredPart(record, len(data), data if with_content else b""))
+
+    def steps(self) -> list[tuple[StepTokens, list[StoredPart]]]:
+        """The usage and the parts of each call of the message: one, unless it has several ends of steps."""
+        found: list[tuple[StepTokens, list[StoredPart]]] = []
+        parts: list[StoredPart] = []
+        for part in self.parts:
+            parts.append(part)
+            if part.record.type == STEP_END and part.record.tokens:
+                found.append((part.record.tokens, parts))
+                parts = []
+        return found if len(found) > 1 else [(self.record.tokens or StepTokens(), self.parts)]
+
 
 @dataclass(slots=True, eq=False)
 class StoredSession:
@@ -193,8 +206,8 @@ class LaterMessage(msgspec.Struct):
 
 
 def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: bool) -> StoredMessage:
-    """A row as a message of the earlier form. Raises msgspec.DecodeError, or ValueError beyond a limit."""
-    record = MessageRecord(ROLES[kind], id=row_id, agent=row.agent, error=row.error)
+    """A row as a message of the earlier form, but for the JSON of its parts. Raises msgspec.DecodeError."""
+    record = MessageRecord(ROLES[kind], id=row_id, agent=row.agent, error=row.error, tokens=row.tokens)
     record.time = RecordTimes(created=row.time.created, completed=row.time.completed)
     if model := row.model:
         record.model_id, record.provider_id, record.variant = model.id, model.provider_id, model.variant
@@ -202,29 +215,17 @@ def _message_of_row(row_id: str, kind: str, row: LaterMessage, *, with_content: 
     if tokens := row.tokens:
         counts = tokens.input, tokens.output, tokens.reasoning, tokens.cache.read, tokens.cache.write
         tokens.total = sum(count or 0 for count in counts)
-        record.tokens = tokens
     message = StoredMessage(row_id, record)
     if kind != "assistant":
         raw = msgspec.json.encode(text_body(row.text or row.summary))
-        message.parts.append(StoredPart(PartRecord("text", id="000000", synthetic=kind != "user"), len(raw), raw))
+        message.add_part(PartRecord("text", id="000000", synthetic=kind != "user"), raw, with_content)
     for number, content in enumerate(row.content):
-        raw = bytes(content)
-        later = msgspec.json.decode(raw, type=LaterPart)
+        later = decode(content, LaterPart)
         part = PartRecord(later.type, id=f"{number:06}")
         if later.type == "tool":
             times = later.time or RecordTimes()
             part.state = ToolState(time=RecordTimes(end=times.completed, compacted=times.pruned))
-        data = object_or_empty(json_value(raw)) if with_content else {}
-        earlier = raw if with_content else b""
-        if data.get("type") == "tool":  # the earlier form has other names
-            state = object_or_empty(data.get("state"))
-            texts = [block.get("text") for block in objects_in(state.get("content"))]
-            output = "\n".join(text for text in texts if isinstance(text, str))
-            made = {"status": state.get("status"), "input": state.get("input"), "output": output}
-            made["error"] = str(state.get("error") or "")
-            whole = {"type": "tool", "tool": data.get("name"), "callID": data.get("id"), "state": made}
-            earlier = msgspec.json.encode(whole)
-        message.parts.append(StoredPart(part, len(raw), earlier))
+        message.add_part(part, bytes(content), with_content)
     return message
 
 
@@ -233,90 +234,57 @@ SESSION_TABLES = ("session", "session_v2")
 MESSAGE_TABLE = "message"
 COLUMNS = frozenset(("session_id", "time_created", "data"))
 """Columns that opencode's tables of messages have together."""
-Kind = TypeVar("Kind", MessageRecord, PartRecord, SessionRecord, LaterMessage)
-MESSAGES, PARTS = msgspec.json.Decoder(MessageRecord), msgspec.json.Decoder(PartRecord)
-SESSIONS, LATER_MESSAGES = msgspec.json.Decoder(SessionRecord), msgspec.json.Decoder(LaterMessage)
 MESSAGE_FILE, PART_FILE = "msg_", "prt_"
 
 
-def is_opencode_database(path: Path) -> bool:
-    """Whether a database has opencode's tables. Raises nothing."""
-    tables = table_names(path)
-    messages = [name for name in (MESSAGE_TABLE, LATER_MESSAGE_TABLE) if name in tables]
-    if not messages or not tables & set(SESSION_TABLES):
-        return False
-    try:
-        with open_database(path) as database:
-            columns = [{row[1] for row in database.execute(f"PRAGMA table_info({name})")} for name in messages]
-            return all(found >= COLUMNS for found in columns)
-    except InputError:
-        return False
-
-
-def read_store(path: Path, with_content: bool) -> StoreReading:
-    """The sessions of a database, of a session's file, or the one message of a message's file, in order of time."""
-    with path.open("rb") as stream:
-        head = stream.read(len(MAGIC))
-    made = (_DatabaseReading if head == MAGIC else _FileReading)(path, with_content)
-    try:
-        made.read()
-    except InputError as error:
-        made.faults += error.faults
-    for session in made.sessions:
-        session.messages.sort(key=lambda message: (float(message.record.time.created or 0), message.id))
-        for message in session.messages:
-            message.parts.sort(key=lambda part: part.record.id)
-    made.sessions.sort(key=attrgetter("created"))
-    return made
+def has_opencode_tables(columns: Mapping[str, set[str]]) -> bool:
+    """Whether the tables of a database, with their columns, are opencode's."""
+    messages = [columns[name] for name in (MESSAGE_TABLE, LATER_MESSAGE_TABLE) if name in columns]
+    return bool(messages) and bool(columns.keys() & SESSION_TABLES) and all(found >= COLUMNS for found in messages)
 
 
 @dataclass(slots=True)
 class StoreReading:
-    """What reading a store needs and gives: sessions with their messages, and errors."""
+    """Reads a store. Errors go to `faults`."""
 
     path: Path
     with_content: bool
-    sessions: list[StoredSession] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault]
     most: int = field(default_factory=limits.LINE.value)
 
-    def _decode(self, decoder: msgspec.json.Decoder[Kind], data: bytes, file: Path, place: str = "") -> Kind | None:
-        """The record, or None and an error."""
+    def sessions(self) -> list[StoredSession]:
+        """The sessions of a database, of a session's file, or the one message of a message's file, in order of time."""
+        with self.path.open("rb") as stream:
+            read = self._from_database if is_database(stream.read(len(MAGIC))) else self._from_files
+        found: list[StoredSession] = []
         try:
-            if len(data) > self.most:
-                raise limits.LINE.error()
-            return decoder.decode(data)
-        except (msgspec.DecodeError, limits.OutOfLimits, UnicodeDecodeError, RecursionError) as error:
-            self._add_fault(error, file, place)
-            return None
+            read(found)
+        except InputError as error:
+            self.faults += error.faults
+        for session in found:
+            session.messages.sort(key=lambda message: (float(message.record.time.created or 0), message.id))
+            for message in session.messages:
+                message.parts.sort(key=lambda part: part.record.id)
+        return sorted(found, key=attrgetter("created"))
 
-    def _add_fault(self, error: Exception, file: Path, place: str) -> None:
-        reason = "too many levels of nesting" if isinstance(error, RecursionError) else error
-        reason = str(error) if isinstance(error, limits.OutOfLimits) else f"damaged record: {reason}"
-        self.faults.append(Fault(str(file), f"{place}{reason}"))
+    def _decode(self, kind: type[Value], data: bytes, file: Path, place: str = "") -> Value | None:
+        return decode_record(data, kind, file, self.faults, place, self.most)
 
-    def _add_part(self, message: StoredMessage, data: bytes, record: PartRecord) -> None:
-        message.parts.append(StoredPart(record, len(data), data if self.with_content else b""))
-
-
-class _DatabaseReading(StoreReading):
-    """Reads a database. Records of sessions or messages that are gone are left out, as opencode deletes them."""
-
-    def read(self) -> None:
-        """Raises InputError where the database cannot be read to its end."""
+    def _from_database(self, found: list[StoredSession]) -> None:
+        """Records of sessions or messages that are gone are left out, as opencode deletes them. Raises InputError
+        where the database cannot be read to its end."""
         with open_database(self.path) as database:
             tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             stored = (one for name in SESSION_TABLES if name in tables for one in self._sessions(database, name))
             sessions = {session.record.id: session for session in stored}
-            self.sessions += sessions.values()
+            found += sessions.values()
             if MESSAGE_TABLE in tables:
                 self._read_messages(database, sessions)
             if LATER_MESSAGE_TABLE in tables:
                 self._read_later_messages(database, sessions)
 
     def _sessions(self, database: sqlite3.Connection, table: str) -> Iterator[StoredSession]:
-        known = [str(row[1]) for row in database.execute(f"PRAGMA table_info({table})")]
-        sums = [f"coalesce({column}, 0)" for column in known if column.startswith("tokens_")]
+        sums = [f"coalesce({column}, 0)" for column in columns_of(database, table) if column.startswith("tokens_")]
         query = f"SELECT id, directory, parent_id, version, time_created, {' + '.join(sums) or 0} FROM {table}"
         for session_id, directory, parent, version, created, tokens in database.execute(query):
             row = {"id": session_id, "directory": directory or "", "parentID": parent, "version": version or ""}
@@ -331,64 +299,55 @@ class _DatabaseReading(StoreReading):
         messages: dict[str, StoredMessage] = {}
         query = "SELECT id, session_id, CAST(data AS BLOB) FROM message"
         for message_id, session_id, data in database.execute(query):
-            record = self._decode(MESSAGES, data or b"", self.path, f"message {message_id}: ")
+            record = self._decode(MessageRecord, data or b"", self.path, f"message {message_id}: ")
             if record is not None and session_id in sessions:
                 message = messages[str(message_id)] = StoredMessage(str(message_id), record)
                 sessions[session_id].messages.append(message)
         for part_id, message_id, data in database.execute("SELECT id, message_id, CAST(data AS BLOB) FROM part"):
-            if message_id in messages:
-                part = self._decode(PARTS, data or b"", self.path, f"part {part_id}: ")
-                if part is not None:
-                    part.id = str(part_id)
-                    self._add_part(messages[message_id], data, part)
+            if message_id in messages and (
+                part := self._decode(PartRecord, data or b"", self.path, f"part {part_id}: ")
+            ):
+                part.id = str(part_id)
+                messages[message_id].add_part(part, data, self.with_content)
 
     def _read_later_messages(self, database: sqlite3.Connection, sessions: dict[str, StoredSession]) -> None:
         query = f"SELECT id, session_id, type, CAST(data AS BLOB) FROM {LATER_MESSAGE_TABLE} ORDER BY session_id, seq"
         for message_id, session_id, kind, data in database.execute(query):
             place = f"message {message_id}: "
-            row = self._decode(LATER_MESSAGES, data or b"", self.path, place) if kind in ROLES else None
+            row = self._decode(LaterMessage, data or b"", self.path, place) if kind in ROLES else None
             if row is None or session_id not in sessions:
                 continue
             try:
                 made = _message_of_row(str(message_id), kind, row, with_content=self.with_content)
                 sessions[session_id].messages.append(made)
-            except (ValueError, RecursionError) as error:
-                self._add_fault(error, self.path, place)
+            except DAMAGED as error:
+                self.faults.append(Fault(str(self.path), f"{place}{damage_in(error)}"))
 
-
-class _FileReading(StoreReading):
-    """Reads the file of a session with the folders that belong to it, or the file of one message."""
-
-    def read(self) -> None:
-        """Raises InputError where the file cannot be read."""
+    def _from_files(self, found: list[StoredSession]) -> None:
+        """The file of a session with the folders that belong to it, or the file of one message. Raises InputError
+        where a file cannot be read."""
         storage = storage_of(self.path)
         if self.path.name.startswith(MESSAGE_FILE):
             for message in self._message(self.path, storage):  # its session is known by its name, or by its file
-                session = SessionRecord(
-                    message.record.session_id, message.record.path.cwd if message.record.path else ""
-                )
+                record, folder = message.record, message.record.path
+                session = SessionRecord(record.session_id, folder.cwd if folder else "")
                 for file in sorted(storage.glob(f"session/*/{_file_name(session.id)}.json")):
-                    session = self._decode(SESSIONS, read_input(file), file) or session
-                self.sessions.append(StoredSession(session, [message]))
-            return
-        record = self._decode(SESSIONS, read_input(self.path), self.path)
-        if record is not None:
-            stored = StoredSession(record)
-            self.sessions.append(stored)
-            for file in sorted((storage / "message" / _file_name(record.id)).glob("*.json")):
+                    session = self._decode(SessionRecord, read_input(file), file) or session
+                found.append(StoredSession(session, [message]))
+        elif (known := self._decode(SessionRecord, read_input(self.path), self.path)) is not None:
+            stored = StoredSession(known)
+            found.append(stored)
+            for file in sorted((storage / "message" / _file_name(known.id)).glob("*.json")):
                 stored.messages += self._message(file, storage)
 
     def _message(self, file: Path, storage: Path) -> Iterator[StoredMessage]:
-        record = self._decode(MESSAGES, read_input(file), file)
-        if record is None:
-            return
-        message = StoredMessage(record.id or file.stem, record)
-        for part_file in sorted((storage / "part" / _file_name(message.id)).glob("*.json")):
-            data = read_input(part_file)
-            part = self._decode(PARTS, data, part_file)
-            if part is not None:
-                self._add_part(message, data, part)
-        yield message
+        if (record := self._decode(MessageRecord, read_input(file), file)) is not None:
+            message = StoredMessage(record.id or file.stem, record)
+            for part_file in sorted((storage / "part" / _file_name(message.id)).glob("*.json")):
+                data = read_input(part_file)
+                if (part := self._decode(PartRecord, data, part_file)) is not None:
+                    message.add_part(part, data, self.with_content)
+            yield message
 
 
 def storage_of(path: Path) -> Path:

@@ -25,21 +25,11 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.input_files import BOM, billed_call
-from cachecost.conversations.readers.apis.gemini import from_generate_content
-from cachecost.conversations.readers.common.json_values import object_at, object_or_empty
-from cachecost.conversations.readers.common.peek import top_keys
-from cachecost.conversations.readers.common.session_calls import (
-    Piece,
-    RoleBlocks,
-    Session,
-    SessionCall,
-    SessionFormat,
-    SessionParser,
-    last_of,
-    piece_of,
-    time_of,
-)
+from cachecost.conversations.input_files import billed_call
+from cachecost.conversations.readers.common import session_calls as common
+from cachecost.conversations.readers.common.json_values import decode, object_at, object_or_empty
+from cachecost.conversations.readers.common.peek import sniff_first_line
+from cachecost.conversations.readers.gemini_cli.reader import content_blocks
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.hosts import host_of_provider, maker_of
@@ -49,19 +39,19 @@ Raw = msgspec.Raw
 EMPTY = Raw(b"null")
 
 
-class Origin(msgspec.Struct):
+class Origin(msgspec.Struct, rename="camel"):
     """Where a record was copied from: `/branch` copies those of a session into a new one."""
 
-    session: str = msgspec.field(default="", name="sessionId")
+    session_id: str = ""
 
 
-class Record(msgspec.Struct):
+class Record(msgspec.Struct, rename="camel"):
     """A line: `type` is user, assistant, tool_result or system."""
 
     type: str = ""
     uuid: str = ""
-    parent: str | None = msgspec.field(default=None, name="parentUuid")
-    session: str | None = msgspec.field(default=None, name="sessionId")
+    parent_uuid: str | None = None
+    session_id: str | None = None
     timestamp: str | None = None
     subtype: str | None = None
     cwd: str | None = None
@@ -71,8 +61,8 @@ class Record(msgspec.Struct):
     usage: dict[str, Any] | None = msgspec.field(default=None, name="usageMetadata")
     payload: Raw = msgspec.field(default=EMPTY, name="systemPayload")
     copied_from: Origin | None = msgspec.field(default=None, name="forkedFrom")
-    agent_id: str | None = msgspec.field(default=None, name="agentId")
-    agent_name: str | None = msgspec.field(default=None, name="agentName")
+    agent_id: str | None = None
+    agent_name: str | None = None
 
 
 class Message(msgspec.Struct):
@@ -98,33 +88,30 @@ class Response(msgspec.Struct):
     subagent_name: str | None = None
 
 
-class Telemetry(msgspec.Struct):
+class Telemetry(msgspec.Struct, rename="camel"):
     """`ui_telemetry`."""
 
-    event: Response = msgspec.field(default_factory=Response, name="uiEvent")
+    ui_event: Response = msgspec.field(default_factory=Response)
 
 
 class Kind(msgspec.Struct):
     name: str = msgspec.field(default="", name="event.name")
 
 
-class TelemetryKind(msgspec.Struct):
+class TelemetryKind(msgspec.Struct, rename="camel"):
     """`ui_telemetry` of any kind: only an answer's is decoded further."""
 
-    event: Kind = msgspec.field(default_factory=Kind, name="uiEvent")
+    ui_event: Kind = msgspec.field(default_factory=Kind)
 
 
-class Compression(msgspec.Struct):
+class Compression(msgspec.Struct, rename="camel"):
     """`chat_compression`: what the history is replaced with."""
 
-    history: list[Raw] | None = msgspec.field(default=None, name="compressedHistory")
+    compressed_history: list[Raw] | None = None
 
 
-RECORD = msgspec.json.Decoder(Record)
-MESSAGE = msgspec.json.Decoder(Message | None)
-TELEMETRY = msgspec.json.Decoder(Telemetry)
-TELEMETRY_KIND = msgspec.json.Decoder(TelemetryKind)
-COMPRESSION = msgspec.json.Decoder(Compression | None)
+MESSAGE: Any = Message | None
+COMPRESSION: Any = Compression | None
 
 
 ANY_SERVER = "openai"
@@ -135,33 +122,28 @@ NO_WRITES = "Qwen Code does not store cache writes: they count as uncached input
 
 
 @dataclass(slots=True, eq=False)
-class Node:
-    """A record's place in the tree. `call` is the call that it answers, `response` one that telemetry tells of."""
+class Node(common.RecordNode):
+    """A record; `response` is the call that telemetry tells of, in it or in a record before it in the same request."""
 
-    parent: Node | None
-    time: float | None
-    piece: Piece | None = None
-    call: SessionCall | None = None
-    response: SessionCall | None = None
-    cut: tuple[Piece, ...] | None = None
-    is_human: bool = False
+    response: common.SessionCall | None = None
 
 
-class QwenSession(SessionParser):
+class QwenSession(common.SessionParser):
     def __init__(self, path: Path, keeps_content: bool) -> None:
         super().__init__(path, keeps_content)
         self._nodes: dict[str, Node] = {}
-        self._last: dict[str, SessionCall] = {}
+        self._last: dict[str, common.SessionCall] = {}
         """The last call of each sub-agent."""
         self._figures: Counter[str] = Counter()
         self._matched: set[int] = set()
         self._agent_model: str | None = None
 
     def read_line(self, number: int, raw: bytes) -> None:
-        record = RECORD.decode(raw)
+        record = decode(raw, Record)
         if record.uuid and record.uuid in self._nodes:
             return
-        node = Node(self._nodes.get(record.parent or ""), time_of(record.timestamp))
+        parent = self._nodes.get(record.parent_uuid or "") or Node()
+        node = Node(parent, common.time_of(record.timestamp), response=None if parent.call else parent.response)
         handler = HANDLERS.get(record.type)
         if handler is not None:
             handler(self, record, node, number)
@@ -170,15 +152,15 @@ class QwenSession(SessionParser):
         self.session.project = self.session.project or record.cwd or ""
 
     def input(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._piece("user", record.message)
-        node.is_human = record.type == "user"
+        node.pieces = self._parts("user", record.message)
+        node.events = ("human",) if record.type == "user" else ()
 
     def system(self, record: Record, node: Node, number: int) -> None:
         if record.subtype == "ui_telemetry":
-            if TELEMETRY_KIND.decode(record.payload).event.name == API_RESPONSE:
-                event = TELEMETRY.decode(record.payload).event
+            if decode(record.payload, TelemetryKind).ui_event.name == API_RESPONSE:
+                event = decode(record.payload, Telemetry).ui_event
                 usage = usage_from(msgspec.to_builtins(event), "uiEvent", "qwen-code")
-                end = time_of(event.timestamp) or node.time
+                end = common.time_of(event.timestamp) or node.time
                 took = _seconds(event.duration_ms, "duration_ms")
                 start = None if end is None else end - took
                 call = self._new_call(record, number, event.model, usage, start, end)
@@ -191,60 +173,57 @@ class QwenSession(SessionParser):
                     call.bill.id = event.response_id or ""
                     node.response = call
         elif record.subtype == "chat_compression":
-            compression = COMPRESSION.decode(record.payload)
-            if compression is not None and compression.history is not None:
-                node.cut = tuple(piece_of("content", one, self._keeps) for one in compression.history)
+            compression = decode(record.payload, COMPRESSION)
+            if compression is not None and compression.compressed_history is not None:
+                node.pieces = [self.piece("content", one) for one in compression.compressed_history]
+                node.events, node.is_cut, node.response = ("compaction",), True, None
 
-    def _piece(self, kind: str, message: msgspec.Raw) -> Piece | None:
-        found = MESSAGE.decode(message)
-        return None if found is None else piece_of(kind, found.parts, self._keeps)
+    def _parts(self, kind: str, message: msgspec.Raw) -> list[common.Piece]:
+        found = decode(message, MESSAGE)
+        return [] if found is None else [self.piece(kind, found.parts)]
 
     def assistant(self, record: Record, node: Node, number: int) -> None:
-        node.piece = self._piece("model", record.message)
-        if record.usage is None:
+        node.pieces = self._parts("model", record.message)
+        if record.usage is None or node.parent is None:
             return
-        request = _RequestPath(node.parent)
-        call = request.response
+        chain, call = node.parent.chain(), node.response
         if call is None or call.bill.number in self._matched:
             usage = usage_from(record.usage, "usageMetadata", "qwen-code")
             model = record.model
             if not model:  # that of the session which started an agent: its own file does not say
                 if record.agent_id and self._agent_model is None:
-                    self._agent_model = _read_model(self._path)
+                    self._agent_model = _read_model(self.path)
                 model = self._agent_model
-            call = self._new_call(record, number, model, usage, request.time, node.time)
+            call = self._new_call(record, number, model, usage, chain.time, node.time)
             call.bill.id = record.uuid
             if record.agent_id:
                 self._set_agent(call, record, record.agent_id, record.agent_name or "")
         self._matched.add(call.bill.number)
-        call.has_content, call.before, call.is_cut = True, request.before, request.is_cut
-        call.request, call.events = request.pieces, request.events
-        call.answer = () if node.piece is None else (node.piece,)
+        call.has_content, call.before, call.is_cut = True, chain.last, chain.is_cut
+        call.request, call.events, call.answer = chain.request, chain.events, node.pieces
         call.bill.has_thinking = bool(record.usage.get("thoughtsTokenCount"))
         node.call = call
 
     def _new_call(
         self, record: Record, number: int, model: str | None, usage: Usage, start: float | None, end: float | None
-    ) -> SessionCall:
-        bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session or "")
-        bill.number, bill.version = len(self.session.calls) + 1, record.version or ""
-        call = SessionCall(bill)
-        self.session.calls.append(call)
-        return call
+    ) -> common.SessionCall:
+        bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session_id or "")
+        bill.version = record.version or ""
+        return self.add_call(bill, chain=common.CallChain())
 
-    def _set_agent(self, call: SessionCall, record: Record, agent: str, name: str) -> None:
+    def _set_agent(self, call: common.SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
         is known by its tokens, the n-th time that they occur."""
         bill = call.bill
         bill.agent, call.thread = name or agent, agent or name
-        session = record.copied_from.session if record.copied_from else bill.session
+        session = record.copied_from.session_id if record.copied_from else bill.session
         figures = f"{session} {call.thread} {bill.total_input}/{bill.read}/{bill.tokens[4]}"
         self._figures[figures] += 1
         bill.id = f"{figures} {self._figures[figures]}"
         call.before = self._last.get(call.thread)
         self._last[call.thread] = call
 
-    def finish(self) -> Session:
+    def finish(self) -> common.Session:
         super().finish()
         if any((call.bill.host or maker_of(call.bill.model)) == "anthropic" for call in self.session.calls):
             self.session.notes.append(NO_WRITES)
@@ -258,35 +237,6 @@ HANDLERS: dict[str, Callable[[QwenSession, Record, Node, int], None]] = {
     "system": QwenSession.system,
 }
 """What reads each kind of record."""
-
-
-class _RequestPath:
-    """From an answer back to the answer before it: what the request has, and what happened."""
-
-    def __init__(self, node: Node | None) -> None:
-        self.pieces: list[Piece] = []
-        self.events: set[str] = set()
-        self.before: SessionCall | None = None
-        self.is_cut = False
-        self.response: SessionCall | None = None
-        self.time: float | None = None
-        while node is not None and node.call is None:
-            if not self.is_cut:
-                self.response = self.response or node.response
-                if node.piece is not None:
-                    self.pieces.append(node.piece)
-                    self.time = self.time or node.time
-                if node.is_human:
-                    self.events.add("human")
-                if node.cut is not None:
-                    self.pieces += reversed(node.cut)
-                    self.events.add("compaction")
-                    self.is_cut = True
-            node = node.parent
-        if node is not None:
-            self.before = node.call
-            self.time = last_of(self.time, None if self.time else node.time)
-        self.pieces.reverse()
 
 
 MOST_MILLISECONDS = 10**9
@@ -318,28 +268,23 @@ LACKS = (
     "Qwen Code's sessions lack system prompt and tools, sized by the bill, and cache writes: "
     "what was written counts as uncached input, before version 0.24 maybe not at all"
 )
-ROLES = (b'"parts"', b'"systemPayload"')
+# Its records are like Claude Code's; but messages have "parts" instead of a "content".
+sniff = sniff_first_line(
+    'its first line has a "parentUuid" and a message with "parts"',
+    {"uuid", "parentUuid", "sessionId", "type"},
+    b'"parts"',
+    b'"systemPayload"',
+)
 
 
-def sniff(head: bytes) -> str | None:
-    """Why a file that begins with `head` is a session of Qwen Code; None if it is not. Its records are like Claude
-    Code's; but messages have "parts" instead of a "content"."""
-    first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    keys = set(top_keys(first))
-    is_one = {"uuid", "parentUuid", "sessionId", "type"} <= keys and any(sign in first for sign in ROLES)
-    return 'its first line has a "parentUuid" and a message with "parts"' if is_one else None
-
-
-def _to_blocks(kind: str, value: Any) -> Iterator[RoleBlocks]:
+def _to_blocks(kind: str, value: Any) -> Iterator[common.RoleBlocks]:
     """The blocks of the parts of a message ("user", "model"), or of a whole `content` of a compressed history."""
     role, parts = kind, value
     if kind == "content":
         content = object_at(value, "compressedHistory")
         role, parts = str(content.get("role") or "user"), content.get("parts")
-    if parts:
-        body = from_generate_content({"contents": [{"role": role, "parts": parts}]}, "")
-        yield "assistant" if role == "model" else "user", body["messages"][0]["content"]
+    yield from content_blocks(role, parts)
 
 
-FORMAT = SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
+FORMAT = common.SessionFormat("qwen-code", "Qwen Code", QwenSession, _to_blocks)
 calls, session_files = FORMAT.calls, FORMAT.session_files
