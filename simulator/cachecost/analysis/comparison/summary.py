@@ -202,17 +202,22 @@ def shared_notes(lines: Sequence[StrategyLine]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
-    cost, asked = ledger.cost, ledger.inquiries
-    questions = len({row.inquiry for row in asked})
-    first: dict[tuple[str, str], str] = {}  # reasons that differ only in a number count as one, the first
+def count_refusals(rows: Iterable[CallRow]) -> tuple[Refusal, ...]:
+    """Why calls have no usage. Reasons that differ only in a number count as one, the first."""
+    first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for row in ledger.rows:
+    for row in rows:
         if row.error is not None:
             key = (NUMBER.sub("0", row.error), row.error_type or REFUSED)
             first.setdefault(key, row.error)
             counts[key] += 1
-    refusals = tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
+    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
+
+
+def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
+    cost, asked = ledger.cost, ledger.inquiries
+    questions = len({row.inquiry for row in asked})
+    refusals = count_refusals(ledger.rows)
     all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
     return StrategyLine(
         name=ledger.strategy,

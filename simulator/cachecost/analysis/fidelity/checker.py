@@ -28,6 +28,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
+from cachecost.caches.fixed_blocks import lacks_room
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, reported_read, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
@@ -248,6 +249,9 @@ class _LogCheck(RecordingCheck):
             self.skip(call.line, f"the API would refuse it: {why}")
             return
         prompts = self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
+        if why := lacks_room(prompts[0].total_tokens, rules):
+            self.skip(call.line, why)
+            return
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
         case = _Case(number, call, bill, rules, tuple(prompts))
         self.cases.append(case)
