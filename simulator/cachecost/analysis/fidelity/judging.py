@@ -384,7 +384,7 @@ def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     for host in sorted({one.host for one in judgements}):
         for claim, words in CLAIMS.items():
             rule = claim_name(host, claim)
-            about = [one for one in judgements if rule in one.rules]
+            about = [one for one in judgements if rule in one.rules and not (claim == "range" and one.spans_prompt)]
             wrong = [one for one in about if is_refuted(one, rule, claim)]
             rows += [_build_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
     return rows
