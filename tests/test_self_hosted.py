@@ -181,7 +181,9 @@ def test_a_scenario_and_a_sweep_say_what_is_not_served(scenario: Path) -> None:
 
 def test_validate_judges_no_call_that_was_not_served(tmp_path: Path) -> None:
     request = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "word " * 4000}]}
-    log = write_lines(tmp_path / "log.jsonl", [{"request": request, "usage": {"input_tokens": 4000, "output_tokens": 1}}])
+    log = write_lines(
+        tmp_path / "log.jsonl", [{"request": request, "usage": {"input_tokens": 4000, "output_tokens": 1}}]
+    )
     done = cli("validate", log, "--host", "vllm", "--rule", "capacity_tokens=1000")
     assert done.exit_code == 3
     assert "tokens does not fit a capacity of 1,000" in done.stdout

@@ -144,7 +144,7 @@ def test_validate_judges_no_call_of_an_unknown_machine(tmp_path: Path, url: str,
         f"no rules for host '{host}': name the host behind it with --host"
     ] * 3
     said = run_in(log, "validate", "log.jsonl").stdout
-    assert f"not judged: log.jsonl:1 and 2 more calls: no rules for host '{host}'" in " ".join(said.split())
+    assert f"not judged: log.jsonl:1 and 2 more: no rules for host '{host}'" in " ".join(said.split())
     behind = json_of(run_in(log, "validate", "log.jsonl", "--json", "--host", "moonshot"))
     assert (behind["calls"], behind["not_judged"]) == (3, [])
 

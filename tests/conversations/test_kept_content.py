@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_here
 
 from cachecost.conversations.calls import Call
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.prompts.exact_json import has_content
+from command_runs import run_here
 
 LONG = "The same document, again and again. " * 400
 DOCUMENT, OTHER = [{"role": "user", "content": f"{LONG}{asked}"} for asked in ("Who wrote it?", "When was it?")]
@@ -77,12 +77,21 @@ def test_a_host_that_matches_tokens_reads_what_it_would_read_alone(tmp_path: Pat
 
 
 def kept(calls: Iterator[Call]) -> list[bool]:
-    return [all(has_content(block) for node in call.request.thread.back() for block in node.message_blocks) for call in calls]
+    return [
+        all(has_content(block) for node in call.request.thread.back() for block in node.message_blocks)
+        for call in calls
+    ]
 
 
 def test_content_is_kept_only_where_it_is_needed(tmp_path: Path) -> None:
     messages = [DOCUMENT, ANSWER, OTHER, ANSWER, {**OTHER, "content": "Why?"}]
-    rows = [claude(*messages[:1]), claude(*messages[:3]), claude(*messages), gpt(OTHER), claude(*messages, ANSWER, OTHER)]
+    rows = [
+        claude(*messages[:1]),
+        claude(*messages[:3]),
+        claude(*messages),
+        gpt(OTHER),
+        claude(*messages, ANSWER, OTHER),
+    ]
 
     def keeps(host: str | None, model: str, day: date | None) -> bool:
         assert (host, day) == (None, date(2026, 11, 20))

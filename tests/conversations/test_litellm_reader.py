@@ -229,12 +229,9 @@ def test_the_provider_becomes_the_host(tmp_path: Path, model: str, provider: str
         ("openrouter", "https://openrouter.ai/api/v1", "openrouter"),
     ],
 )
-def test_a_server_of_a_protocol_is_known_by_its_address(
-    tmp_path: Path, provider: str, address: str, host: str
-) -> None:
+def test_a_server_of_a_protocol_is_known_by_its_address(tmp_path: Path, provider: str, address: str, host: str) -> None:
     (call,) = read(tmp_path, payload(model="kimi-k3", custom_llm_provider=provider, api_base=address))
     assert call.host == host
-
 
 
 # --------------------------------------------------------------------------------------------- whole files

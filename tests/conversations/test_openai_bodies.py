@@ -461,7 +461,10 @@ def test_two_messages_of_the_user_stay_two_and_results_are_none_of_them() -> Non
         ("sun", "sun"),
         (None, []),
         ([{"type": "input_text", "text": "sun"}], "sun"),
-        ({"type": "computer_screenshot", "file_id": "f"}, [{"type": "image", "source": {"type": "file", "file_id": "f"}}]),
+        (
+            {"type": "computer_screenshot", "file_id": "f"},
+            [{"type": "image", "source": {"type": "file", "file_id": "f"}}],
+        ),
         ({"type": "computer_screenshot", "image_url": PIXEL}, [SHOWN]),
         ([{"type": "image_url", "image_url": {"url": PIXEL}}], [SHOWN]),
         ({"stdout": "a"}, '{"stdout": "a"}'),

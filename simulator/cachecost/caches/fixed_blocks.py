@@ -222,8 +222,8 @@ class Recency:
 
         `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
         its first ones. A call needs room for all of its prompt and the `tail` after it; the caller checks that it has
-        (`lacks_room`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that two
-        blocks both begin with; without it prompts share whole blocks only.
+        (`lacks_room`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that
+        two blocks both begin with; without it prompts share whole blocks only.
         """
         self._calls += 1
         self._latest = now, readable_at, ttl_s, refreshes

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from cachecost.base.atomic_files import is_yaml
-from cachecost.base.errors import CannotEvaluate, InputError, exit_code
+from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
 from cachecost.base.structs import replace
 from cachecost.commands import options

@@ -190,8 +190,8 @@ class MessageTrail(msgspec.Struct):
 class Intake:
     """Turns bodies into requests; use one instance for all bodies that may share content.
 
-    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again); a reader may set it anew
-    for each body.
+    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again); a reader may set it
+    anew for each body.
     """
 
     def __init__(self, keep_content: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -31,7 +31,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Ledger, most_of
-from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, Cost, LessInput
+from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, CallRow, Cost, LessInput
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO, Usage
 

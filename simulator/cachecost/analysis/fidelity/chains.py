@@ -20,8 +20,8 @@ Then docs/reference/output-formats.md defines the verdicts. Nothing read: "cold"
 write ended: "hit". Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a
 person speaks it may also call on the side (a longer read: the answer was carried on, by a call that no transcript
 has): that is "unknown", and stands among the mismatches. A shorter read is a missed hit there, too, although no
-transcript shows what changed (tools, system prompt, thinking): the recorded steps sent it. An expired step that reads nothing is evidence weaker than an
-alive one that reads all: a changed prompt reads nothing either.
+transcript shows what changed (tools, system prompt, thinking): the recorded steps sent it. An expired step that reads
+nothing is evidence weaker than an alive one that reads all: a changed prompt reads nothing either.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ def _predict_usage(
 ) -> Usage | None:
     """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt.
 
-    That is what the next step of the loop reads, else as if the prompt grew as at the median of the steps so far. What is written has the
-    TTL that the step before wrote with, else the one after.
+    That is what the next step of the loop reads, else as if the prompt grew as at the median of the steps so far. What
+    is written has the TTL that the step before wrote with, else the one after.
     """
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.summed and after.usage.read >= least:
@@ -281,9 +281,12 @@ def states_of(steps: Iterable[TranscriptStep]) -> dict[int, ChainState]:
         ordered = sorted(ends.items(), key=lambda end: (-end[1], end[0]))
         entries = tuple(ChainEntry(tokens, ttl, now) for ttl, tokens in ordered)
         has_thinking = bool(before and before.thought and "human" not in step.between) or step.thinking
-        earlier = before.step.usage.read + before.step.usage.write if before else usage.read + usage.write
-        insort(growths := grown.setdefault(step.chain, []), max(0, usage.read + usage.write - earlier))
-        states[step.number] = ChainState(step, entries, has_thinking, growths[(len(growths) - 1) // 2])
+        growths = grown.setdefault(step.chain, [])
+        if before:
+            earlier = before.step.usage.read + before.step.usage.write
+            insort(growths, max(0, usage.read + usage.write - earlier))
+        growth = growths[(len(growths) - 1) // 2] if growths else 0
+        states[step.number] = ChainState(step, entries, has_thinking, growth)
     return states
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from cachecost.analysis.fidelity.judging import (
+    TOLERANCE,
     BillComparison,
     BillVerdict,
     CallFacts,
@@ -71,8 +72,8 @@ class EarlierPrompts:
         """Where prompts ended: when last, and whether a call that was not recorded had sent all of one before."""
 
     def reach(self, end: Prefix, start: float, shares: SharedTokens | None) -> tuple[Prefix, int] | None:
-        """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago: the
-        last prefix on its way, and how many tokens of the block after it are the same, or may be for want of content.
+        """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago:
+        the last prefix on its way, and how many tokens of the block after it are the same, or may be without content.
 
         Records the prompt, too. `start` is in seconds.
         """
@@ -316,8 +317,9 @@ class _LogCheck(RecordingCheck):
         self.sent.add(case.prompts[0])
         read, total = case.bill_usage.read, case.bill_usage.total_input
         most = reported_read(total, total, case.rules) if case.rules.is_automatic else read + case.bill_usage.write
-        is_unknown = verdict is not None and verdict.kind == "unknown"
-        self.earlier.add_end(case.prompts[0].end, case.call.start, is_unknown and read >= most)
+        step = max(case.rules.step_tokens, case.rules.reported_step_tokens, TOLERANCE)  # the last one may be left
+        is_repeated = verdict is not None and verdict.kind == "unknown" and most - read <= step
+        self.earlier.add_end(case.prompts[0].end, case.call.start, is_repeated)
         if case.rules.is_automatic:
             usage = case.bill or prediction.usage
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)

@@ -218,7 +218,8 @@ def calls_in_time(
 ) -> Iterator[Call]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
-    Only a request log, which is never in memory as a whole, decides call by call whether content is kept. Notes on times go to `warn`, those of the reader to `says`. Raises InputError at the end.
+    Only a request log, which is never in memory as a whole, decides call by call whether content is kept. Notes on
+    times go to `warn`, those of the reader to `says`. Raises InputError at the end.
     """
     if note := comment_note(path):
         says(f"{path}: {note}")

@@ -36,9 +36,9 @@ class Score:
     Errors are shares of the billed input tokens; dollars are of the input side, of calls whose price is known; None if
     that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that do not promise their
     hits, `held` those whose range holds, `coverage` the mean share of them in which it is to hold. In none of these are
-    the `spanning`, whose range is as wide as the prompt; `width` is the median one of all, as a share of the prompt. `late` are misses
-    that the visibility lag probably caused, `warm` those of the unknown that read what was cached before the recording
-    began, `cold_written` cold starts that were billed a write.
+    the `spanning`, whose range is as wide as the prompt; `width` is the median one of all, as a share of the prompt.
+    `late` are misses that the visibility lag probably caused, `warm` those of the unknown that read what was cached
+    before the recording began, `cold_written` cold starts that were billed a write.
     """
 
     def __init__(self, name: str, judgements: Sequence[Judgement]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -407,8 +407,8 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
 
 
 def _counts(totals: Score) -> dict[str, Any]:
-    """Of ranges, `stated` is the share of the calls in which they are to hold, `observed` that in which they do, `width`
-    the median one as a share of the prompt; `span_prompt` counts those that are as wide, which are in no other count."""
+    """Of ranges, `stated` is the share of the calls in which they are to hold, `observed` that in which they do,
+    `width` the median one as a share of the prompt; `span_prompt` counts those as wide, which are in no other count."""
     shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
     if totals.ranges or totals.spanning:
         shares |= {"width": totals.width, "span_prompt": totals.spanning}
@@ -446,17 +446,18 @@ tokens read are right within 2. A cold start is **exact** if nothing was read, a
 judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
 alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
 by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
-of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does not show the tokens of:
-results of server tools, what compaction left, images and PDFs. What was seen fewer than five times, or by one client,
-is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
+of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
+not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
+times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
 """
 HOSTS = """\
 Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
-the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no hit: a call that another of their
-machines answers reads nothing, and counts against the prediction. Hosts that do not say how they match get a range
-from nothing to the ideal, which never counts as exact. *In range* has in brackets in how many calls the range is to
-hold; *range width* is the median one as a share of the prompt. A range that is as wide as the prompt (90% of it or
-more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call is off."""
+the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
+hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
+say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
+how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
+as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
+is off."""
 
 PARTS = """\
 A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
@@ -550,17 +551,23 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
         console.print(f"  {one.kind:8} {place} {one.model}: {one.reason}", markup=False, soft_wrap=True)
     if len(wrong) > MOST_MISMATCHES:
         console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)
-    left_out: dict[str, list[str]] = {}
-    for where, why in fidelity.not_judged:
-        left_out.setdefault(why, []).append(where)
-    for why, places in [*left_out.items()][:MOST_MISMATCHES]:
-        more = f" and {count_text(len(places) - 1, 'more call')}:" if len(places) > 1 else ""
-        console.print(f"  not judged: {places[0]}{more} {why}", markup=False, soft_wrap=True)
-    if len(left_out) > MOST_MISMATCHES:
-        console.print(f"  … and {len(left_out) - MOST_MISMATCHES:,} more reasons (--json has all)", markup=False)
+    for line in _not_judged_lines(fidelity.not_judged):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
     console.print(f"  tokens   {fidelity.token_source}", markup=False)
     if note := hidden_note(tables, "--html F"):
         console.print(f"  {note}", markup=False, soft_wrap=True)
+
+
+def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What was not judged, and why: a line for each reason."""
+    places: dict[str, list[str]] = {}
+    for where, why in not_judged:
+        places.setdefault(why, []).append(where)
+    for why, found in [*places.items()][:MOST_MISMATCHES]:
+        more = f" and {len(found) - 1:,} more:" if len(found) > 1 else ""
+        yield f"not judged: {found[0]}{more} {why}"
+    if len(places) > MOST_MISMATCHES:
+        yield f"… and {len(places) - MOST_MISMATCHES:,} more reasons (--json has all)"
 
 
 def _range_words(whole: Score) -> str:
