@@ -113,6 +113,10 @@ def test_a_call_that_continues_another_reads_nothing_unrecorded() -> None:
     )
     again = judged((0, FIRST, Usage(3, 5000)), (60, SECOND, Usage(3, 5500)))
     assert [kind for kind, *_ in known(again)] == ["unknown", "unknown"]
+    uncached = body(user(text(2000, "ask")))  # no bill of it shows whether somebody had sent it before
+    late = breakpoint_last(body(user(text(2000, "ask")), assistant(text(3000)), user(text(500))))
+    rows = judged((0, uncached, Usage(2000)), (60, late, Usage(3, 5500)))
+    assert [kind for kind, *_ in known(rows)] == ["cold", "unknown"]
 
 
 def test_a_read_of_what_lives_is_no_unknown() -> None:

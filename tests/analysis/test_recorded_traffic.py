@@ -48,7 +48,10 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
     assert told["judged"] == "requests" and told["calls"] == len(fidelity.requests)
     assert told["transcripts"]["calls"] == len(fidelity.transcripts) == 930
     steps = Score("transcripts", fidelity.transcripts)
-    assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (1, 1), "one step's read is unexplained"
+    assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (11, 1), "a step's read is unexplained"
+    misses = [one for one in fidelity.transcripts if one.kind == "hit" and not one.exact]
+    less = [one for one in misses if "tool loop" not in one.features]
+    assert len(less) == 10 and all(0 < one.billed.read < one.predicted.read for one in less), "after a person's words"
     calls = {row["name"]: row["calls"] for row in told["by"]["model"]}
     of_model = [one for one in fidelity.judgements if one.model == "claude-opus-4-6"]
     in_transcripts = sum(one.is_identity for one in of_model)
@@ -60,10 +63,12 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
 def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
     """Unknown earlier writes made nearly all of the difference in dollars.
 
-    Requests without a breakpoint are sized by no bill: they say how good the counts are, not the cache.
+    Requests without a breakpoint are sized by no bill: they say how good the counts are, not the cache. Of transcripts
+    the missed hits stand apart: ten steps after a person's words read less than the steps before them wrote.
     """
+    steps = [one for one in fidelity.transcripts if one.exact or one.kind == "unknown"]
     with_breakpoints = [one for one in fidelity.requests if "no breakpoints" not in one.features]
-    for judgements in (with_breakpoints, fidelity.transcripts):
+    for judgements in (with_breakpoints, steps):
         whole = Score("all", judgements)
         assert whole.off_usd is not None and whole.known.billed is not None and whole.not_known.billed is not None
         assert whole.billed_usd == whole.known.billed + whole.not_known.billed

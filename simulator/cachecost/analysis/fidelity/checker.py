@@ -25,7 +25,6 @@ from cachecost.analysis.fidelity.judging import (
     judge_prefix_hit,
     judge_range,
 )
-from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
@@ -307,8 +306,7 @@ class _LogCheck(RecordingCheck):
         first_read = case.pass_bills[0].read if case.pass_bills else None
         known = "the call continues a recorded one" if self.earlier.is_known(prompt.end, case.call.start) else ""
         if rules.is_automatic and list(find_refuted_claims(rules, case.bill_usage)):
-            steps = count_text(max(rules.step_tokens, rules.reported_step_tokens), "token")
-            known = f"{rules.host} is known to read in steps of {steps}, {rules.minimum_tokens:,} or more"
+            known = f"by the rules of {rules.host} no read is that long"
         return BillComparison(
             case.bill_usage, prediction.usage, hit, is_measured, len(case.prompts), first_read, bounds, reach, known
         )
@@ -319,7 +317,8 @@ class _LogCheck(RecordingCheck):
         most = reported_read(total, total, case.rules) if case.rules.is_automatic else read + case.bill_usage.write
         step = max(case.rules.step_tokens, case.rules.reported_step_tokens, TOLERANCE)  # the last one may be left
         is_repeated = verdict is not None and verdict.kind == "unknown" and most - read <= step
-        self.earlier.add_end(case.prompts[0].end, case.call.start, is_repeated)
+        if most:  # where nothing can be read or written, no bill shows whether it had been sent before
+            self.earlier.add_end(case.prompts[0].end, case.call.start, is_repeated)
         if case.rules.is_automatic:
             usage = case.bill or prediction.usage
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)
