@@ -119,7 +119,7 @@ def test_a_range_as_wide_as_the_prompt_predicts_nothing() -> None:
     assert (score.ranges, score.held, score.spanning, score.ranges_in_words) == (0, 0, 1, "")
     assert score.width_in_words == "95%, 1 all"
     standing = HostScore("gemini", "best_effort", score, clients=1, models=1).standing
-    assert standing == "every range is as wide as the prompt; 1 model, 1 client (thin)"
+    assert standing == "1 range as wide as the prompt; 1 model, 1 client (thin)"
     assert exactness_sentences(Fidelity([second], "crude")) == ["Recorded calls show neither: gemini."]
     found = fidelity_object(Fidelity([second], "crude"))["ranges"]
     assert found == {"judged": 0, "hold": 0, "width": second.range_width, "span_prompt": 1}

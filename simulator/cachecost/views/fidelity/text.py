@@ -52,15 +52,14 @@ HELD_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class HostScore:
-    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
-    the judged calls that read something, `missed` those that were to read something and read nothing, `clients` who
-    recorded the judged calls, `models` how many they were of."""
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are
+    the judged calls that were to read something and read nothing, `clients` who recorded the judged calls, `models` how
+    many they were of."""
 
     host: str
     matching: str
     score: Score
     worst: int = 0
-    reads: int = 0
     missed: int = 0
     is_identity: bool = False
     clients: int = 0
@@ -75,16 +74,16 @@ class HostScore:
         totals = self.score
         if not judged:
             return "nothing knowable recorded: documented only" if totals.calls else "nothing recorded: documented only"
-        held = f"the range holds in {totals.held:,} of {totals.ranges:,}"
-        if totals.spanning and not totals.ranges and not totals.knowable:
-            return f"every range is as wide as the prompt; {basis}"
-        if totals.ranges and not totals.knowable:
-            return f"{held} calls, {self.reads:,} of them with reads; {basis}"
-        if totals.right == totals.knowable:
+        if totals.hits and totals.right == totals.knowable:
             return f"confirmed; {basis}"
-        missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
-        ranges = f"; {held}" if totals.ranges else ""
-        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}; {basis}"
+        kind = "" if totals.hits else " cold starts"  # which say little: where nothing was sent, nothing is read
+        words = {
+            f"right in {totals.right:,} of {totals.knowable:,}{kind}": totals.knowable,
+            f"{count_text(self.missed, 'hit')} read nothing": self.missed,
+            f"the range holds in {totals.held:,} of {totals.ranges:,}": totals.ranges,
+            f"{count_text(totals.spanning, 'range')} as wide as the prompt": totals.spanning,
+        }
+        return "; ".join([*(text for text, calls in words.items() if calls), basis])
 
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
@@ -105,7 +104,6 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
                 matching,
                 Score(host, own),
                 max(off, default=0),
-                sum(one.billed.read > 0 for one in judged),
                 sum(one.kind == "cold" and not one.exact for one in judged),
                 is_identity,
                 len({one.client for one in judged}),
