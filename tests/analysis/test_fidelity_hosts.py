@@ -11,6 +11,7 @@ from test_fidelity import Crude
 from bodies import Body, assistant, body, text, user
 from cachecost.analysis.fidelity.checker import GONE_S, EarlierPrompts, FidelityChecker
 from cachecost.analysis.fidelity.judging import evidence_of, evidence_of_hosts, find_claims, find_refuted_claims
+from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Fidelity, Judgement
 from cachecost.prompts.blocks import Block, Layer, Prefix, given_block
@@ -120,7 +121,8 @@ def test_a_range_as_wide_as_the_prompt_predicts_nothing() -> None:
     assert score.width_in_words == "95%, 1 all"
     standing = HostScore("gemini", "best_effort", score, clients=1, models=1).standing
     assert standing == "1 range as wide as the prompt; 1 model, 1 client (thin)"
-    assert exactness_sentences(Fidelity([second], "crude")) == ["Recorded calls show neither: gemini."]
+    for calls in ([second], [second, replace(second, kind="cold", exact=True, bounds=None)]):
+        assert exactness_sentences(Fidelity(calls, "crude")) == ["Recorded calls show neither: gemini."]
     found = fidelity_object(Fidelity([second], "crude"))["ranges"]
     assert found == {"judged": 0, "hold": 0, "width": second.range_width, "span_prompt": 1}
 

@@ -118,7 +118,12 @@ def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
     totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
-    exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
+    certain = [
+        one for one in totals if one.hits or not (one.ranges or one.spanning)
+    ]  # cold starts say little of a range
+    exact = {
+        one.name: _share(one.right, one.knowable) for one in certain if one.right >= EXACT_SHARE * one.knowable > 0
+    }
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
