@@ -317,7 +317,8 @@ def later_passes(body: dict[str, Any], response: list[dict[str, Any]]) -> list[d
     bodies = []
     for number in range(1, len(response)):
         before, after = response[number - 1], response[number]
-        if before["type"].endswith("_tool_result") and not after["type"].endswith("_tool_result"):
+        is_sampled = any(not is_server_result(block) for block in response[:number])
+        if is_sampled and is_server_result(before) and not is_server_result(after):
             answer = [
                 {**block, "cache_control": {"type": "ephemeral"}} if marked and is_server_result(block) else block
                 for block in response[:number]

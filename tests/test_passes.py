@@ -49,6 +49,8 @@ def test_results_that_came_together_are_one_pass_and_the_last_block_needs_none()
     request = body(user(marked(text(2000))))
     assert len(passes(Intake().body(request), answered(USE, RESULT, other, ANSWER))) == 2
     assert len(passes(Intake().body(request), answered(USE, RESULT))) == 1, "nothing was sampled after the result"
+    assert len(passes(Intake().body(request), answered(RESULT, ANSWER))) == 1, "nothing was sampled before it"
+    assert len(passes(Intake().body(request), answered(RESULT, ANSWER, USE, RESULT, ANSWER))) == 2
 
 
 def test_automatic_caching_moves_to_the_result() -> None:

@@ -83,8 +83,9 @@ def rows_of(*args: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def reads(*args: object) -> list[int]:
-    return [row["usage"]["cache_read_input_tokens"] for row in rows_of(*args)]
+def reads(*args: object) -> list[int | None]:
+    """What each call reads; None of one that has an error."""
+    return [None if "error" in row else row["usage"]["cache_read_input_tokens"] for row in rows_of(*args)]
 
 
 def test_without_a_price_calls_are_told_in_tokens(trace: Path) -> None:
@@ -148,18 +149,56 @@ def test_the_capacity_can_be_said_in_three_ways(trace: Path, tmp_path: Path, kep
     host = (trace, "--host", "vllm")
     found = reads(*host, "--rules", own)
     assert reads(*host, "--rule", f"capacity_tokens={kept}") == reads(*host, "--capacity", kept) == found
-    assert reads(*host, "--rules", own, "--rule", "capacity_tokens=1") == [0] * 4
+    assert reads(*host, "--rules", own, "--rule", "capacity_tokens=1") == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("host", "kept", "found"),
+    [
+        ("vllm", 1552, [0, 1024, 0, 0]),  # 96 blocks and the null block
+        ("vllm", 1551, [None, 0, None, None]),
+        ("sglang", 1536, [0, 1024, 0, 0]),
+        ("sglang", 1535, [None, 0, None, None]),
+    ],
+)
+def test_a_prompt_without_room_is_an_error(trace: Path, host: str, kept: int, found: list[int | None]) -> None:
+    option = (trace, "--host", host, "--capacity", kept)
+    assert reads(*option) == found
+    errors = [row["error"] for row in rows_of(*option) if "error" in row]
+    said = f"prompt of 1,536 tokens does not fit a capacity of {kept:,}"
+    assert errors == [{"type": "invalid_request_error", "message": said}] * found.count(None)
+    table = cli("replay", *option).stdout
+    assert (f"3 calls without usage: {said}" in table) is (None in found)
+
+
+def test_a_scenario_and_a_sweep_say_what_is_not_served(scenario: Path) -> None:
+    small = "rules.capacity_tokens=1500"
+    run = cli("run", scenario, "--set", small, "--no-report").stdout
+    assert "refused: prompt of" in run and "does not fit a capacity of 1,500" in run
+    sweep = cli("sweep", scenario, "--grid", f"{small},0", "--jobs", 1).stdout
+    assert any("refused" in line and "cache hit rate" in line for line in sweep.splitlines())
+
+
+def test_validate_judges_no_call_that_was_not_served(tmp_path: Path) -> None:
+    request = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "word " * 4000}]}
+    log = write_lines(
+        tmp_path / "log.jsonl", [{"request": request, "usage": {"input_tokens": 4000, "output_tokens": 1}}]
+    )
+    done = cli("validate", log, "--host", "vllm", "--rule", "capacity_tokens=1000")
+    assert done.exit_code == 3
+    assert "tokens does not fit a capacity of 1,000" in done.stdout
 
 
 def test_several_capacities_are_a_line_each(trace: Path) -> None:
     host = (trace, "--host", "vllm")
     rows = rows_of(*host, "--capacity", 20, "--capacity", 10_000)
-    assert {row["strategy"]: row["usage"]["cache_read_input_tokens"] for row in rows} == {
-        "as recorded, 20 tokens kept": 0,
-        "as recorded, 10,000 tokens kept": 1520,
-    }
+    assert [("error" in row, row["strategy"]) for row in rows] == [
+        *[(True, "as recorded, 20 tokens kept")] * 4,
+        *[(False, "as recorded, 10,000 tokens kept")] * 4,
+    ]
+    assert rows[-1]["usage"]["cache_read_input_tokens"] == 1520
     table = cli("replay", *host, "--capacity", 20, "--capacity", 10_000).stdout
-    assert [line.split()[-4:-2] for line in table.splitlines()[2:4]] == [["5.8k", "0%"], ["3.3k", "44%"]]
+    assert [line.split()[-4:-2] for line in table.splitlines()[2:4]] == [["–", "–"], ["3.3k", "44%"]]
     assert "cause" not in table
     page = trace.with_suffix(".html")
     assert cli("replay", *host, "--capacity", 20, "--html", page).exit_code == 0
@@ -292,7 +331,8 @@ def test_a_sweep_over_the_capacity_is_a_curve(scenario: Path) -> None:
     text = swept(scenario).stdout
     assert "$" not in text
     assert "cheapest" not in text
-    assert " ".join(text.splitlines()[2].split()) == "rules.capacity_tokens strategy calls cache hit rate prefill to do"
+    head = "rules.capacity_tokens strategy calls refused cache hit rate prefill to do"
+    assert " ".join(text.splitlines()[2].split()) == head
 
 
 def test_a_sweep_over_seeds_sums_up_tokens(scenario: Path) -> None:

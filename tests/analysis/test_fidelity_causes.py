@@ -9,7 +9,7 @@ import pytest
 from test_fidelity import Crude
 
 from bodies import Body, assistant, body, breakpoint_last, marked, text, user
-from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.analysis.fidelity.checker import GONE_S, FidelityChecker
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.prompts.intake import Intake
@@ -84,12 +84,39 @@ def test_other_days_and_models_have_no_lag(day: str, model: str) -> None:
     assert RuleBook().rules("bedrock", "claude-sonnet-4-6", date(2026, 3, 20)).visibility_lag is None
 
 
-def test_a_read_of_what_had_expired_is_unknown_and_proves_that_it_lives() -> None:
-    """491 s after its only recorded use a five-minute entry was read: somebody else used it, and it lives on."""
+def test_a_read_of_what_had_expired_is_a_miss_and_proves_that_it_lives() -> None:
+    """491 s after its only recorded use a conversation's five-minute entry was read: it lives on."""
     third = step(ASK, assistant(text(300)), user(text(200)), assistant(text(90)), user(text(110)))
     rows = judged((0, FIRST, COLD), (491, SECOND, Usage(3, 5000, 500)), (700, third, Usage(3, 5500, 200)))
-    assert known(rows) == [("cold", True, ""), ("unknown", False, ""), ("hit", True, "")]
-    assert rows[1].reason == "read 5,000 tokens 3 min after they expired: an unrecorded call may have kept them alive"
+    assert known(rows) == [("cold", True, ""), ("hit", False, ""), ("hit", True, "")]
+    assert rows[1].reason == "read 5,000 tokens 3 min after they expired; the call continues a recorded one"
+
+
+@pytest.mark.parametrize(("elapsed", "after"), [(491, "3 min"), (GONE_S + 600, "7 days")])
+def test_a_first_call_may_read_what_others_kept_alive(elapsed: float, after: str) -> None:
+    """A static prefix is also used by conversations that nobody recorded, and so is a prompt a week later."""
+    other = breakpoint_last(body(user(text(400, "else")), system=SYSTEM))
+    found = judged(
+        (0, FIRST, COLD),
+        (elapsed, other if elapsed < GONE_S else SECOND, Usage(403, 3000 if elapsed < GONE_S else 5000)),
+    )[1]
+    assert found.kind == "unknown"
+    assert f"{after} after they expired: an unrecorded call may have kept them alive" in found.reason
+
+
+def test_a_call_that_continues_another_reads_nothing_unrecorded() -> None:
+    """Its read ends nowhere that a call wrote. Where all calls before it had been made once already, it may."""
+    rows = judged((0, FIRST, COLD), (60, SECOND, Usage(3, 5500)))
+    assert known(rows)[1] == ("hit", False, "")
+    assert rows[1].reason.endswith(
+        "that no recorded call can have written; predicted 5,000; the call continues a recorded one"
+    )
+    again = judged((0, FIRST, Usage(3, 5000)), (60, SECOND, Usage(3, 5500)))
+    assert [kind for kind, *_ in known(again)] == ["unknown", "unknown"]
+    uncached = body(user(text(2000, "ask")))  # no bill of it shows whether somebody had sent it before
+    late = breakpoint_last(body(user(text(2000, "ask")), assistant(text(3000)), user(text(500))))
+    rows = judged((0, uncached, Usage(2000)), (60, late, Usage(3, 5500)))
+    assert [kind for kind, *_ in known(rows)] == ["cold", "unknown"]
 
 
 def test_a_read_of_what_lives_is_no_unknown() -> None:

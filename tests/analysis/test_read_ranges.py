@@ -46,13 +46,13 @@ def xai(*rows: tuple[Body, Usage], model: str = "grok-4.7") -> list[Judgement]:
         (640, 640, (128, 640, 1.0)),
         (640, 703, (128, 640, 1.0)),  # the answer does not fill a step
         (640, 704, (128, 704, 1.0)),  # it does: it may have been kept
-        (128, 0, (128, 128, 1.0)),
-        (0, 0, (0, 0, 1.0)),
-        (64, 64, (64, 64, 1.0)),
+        (128, 0, (0, 128, 1.0)),  # nobody says that its own text is always read
+        (0, 0, None),
+        (64, 64, (0, 64, 1.0)),
     ],
 )
 def test_a_range_is_from_the_hosts_own_text_to_all_that_was_sent(
-    predicted: int, reach: int, expected: tuple[int, int, float]
+    predicted: int, reach: int, expected: tuple[int, int, float] | None
 ) -> None:
     assert bounds(XAI, predicted, reach) == expected
 
@@ -69,7 +69,7 @@ def test_a_host_whose_hits_are_certain_has_no_range() -> None:
     assert RuleBook().rules("gemini", "gemini-3.8-flash").read_range == BOUNDS
 
 
-@given(st.integers(0, 5000), st.integers(0, 5000), st.floats(0, 1), st.floats(0.5, 1))
+@given(st.integers(128, 5000), st.integers(0, 5000), st.floats(0, 1), st.floats(0.5, 1))
 def test_bounds_hold_what_is_predicted_and_nothing_more_than_was_sent(
     predicted: int, reach: int, least: float, coverage: float
 ) -> None:
@@ -100,26 +100,27 @@ def test_the_hosts_own_text_is_read_of_every_billed_prompt(read: int, uncached: 
         (64, "hit", False, False),
         (0, "cold", False, False),
         (2240, "hit", False, True),  # the answer was kept
-        (2400, "unknown", False, False),
+        (2400, "hit", False, False),
     ],
 )
 def test_a_call_of_xai_is_exact_or_in_its_range_or_neither(read: int, kind: str, exact: bool, holds: bool) -> None:
     first, second = xai((body(ASK), Usage(1872, 128)), (body(*MORE), Usage(2500 - read, read)))
     assert (first.kind, first.exact, first.holds) == ("hit", True, True)
     assert (second.kind, second.exact, second.holds) == (kind, exact, holds)
-    assert second.has_range == (kind != "unknown") and second.is_right == exact
+    assert second.has_range and second.is_right == exact
 
 
 def test_scores_count_exact_hits_and_ranges_apart() -> None:
     judgements = xai((body(ASK), Usage(1872, 128)), (body(*MORE), Usage(2372, 128)), (body(*MORE), Usage(2500)))
     told = Score("xai", judgements)
     assert (told.hits, told.exact_hits, told.cold, told.exact_cold) == (2, 1, 1, 0)
-    assert (told.ranges, told.held, told.coverage) == (3, 2, 1.0)
-    assert told.ranges_in_words == "2 of 3 (stated for all)"
+    assert (told.ranges, told.held, told.coverage, told.spanning) == (2, 2, 1.0, 1)  # the last one's is 128 to 2,496
+    assert (told.ranges_in_words, told.width_in_words) == ("2 of 2 (100%)", "84%, 1 all")
     part = Score("xai", [replace(one, coverage=0.9) for one in judgements])
-    assert part.ranges_in_words == "2 of 3 (stated for 90%)"
+    assert part.ranges_in_words == "2 of 2 (90%)"
     row = judgement_row(judgements[1])
-    assert row["range"] == {"least": 128, "most": 2240, "coverage": 1.0, "holds": True}
+    shown = {"width": 0.8448, "spans_prompt": False}
+    assert row["range"] == {"least": 128, "most": 2240, "coverage": 1.0, "holds": True, **shown}
 
 
 def test_a_host_without_a_range_has_none_in_its_rows() -> None:

@@ -48,7 +48,10 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
     assert told["judged"] == "requests" and told["calls"] == len(fidelity.requests)
     assert told["transcripts"]["calls"] == len(fidelity.transcripts) == 930
     steps = Score("transcripts", fidelity.transcripts)
-    assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (1, 1), "one step's read is unexplained"
+    assert (steps.hits - steps.exact_hits, steps.cold - steps.exact_cold) == (11, 1), "a step's read is unexplained"
+    misses = [one for one in fidelity.transcripts if one.kind == "hit" and not one.exact]
+    less = [one for one in misses if "tool loop" not in one.features]
+    assert len(less) == 10 and all(0 < one.billed.read < one.predicted.read for one in less), "after a person's words"
     calls = {row["name"]: row["calls"] for row in told["by"]["model"]}
     of_model = [one for one in fidelity.judgements if one.model == "claude-opus-4-6"]
     in_transcripts = sum(one.is_identity for one in of_model)
@@ -60,10 +63,12 @@ def test_requests_and_steps_of_transcripts_are_never_in_one_sum(fidelity: Fideli
 def test_what_nobody_can_know_is_left_out_of_off_by(fidelity: Fidelity) -> None:
     """Unknown earlier writes made nearly all of the difference in dollars.
 
-    Requests without a breakpoint are sized by no bill: they say how good the counts are, not the cache.
+    Requests without a breakpoint are sized by no bill: they say how good the counts are, not the cache. Of transcripts
+    the missed hits stand apart: ten steps after a person's words read less than the steps before them wrote.
     """
+    steps = [one for one in fidelity.transcripts if one.exact or one.kind == "unknown"]
     with_breakpoints = [one for one in fidelity.requests if "no breakpoints" not in one.features]
-    for judgements in (with_breakpoints, fidelity.transcripts):
+    for judgements in (with_breakpoints, steps):
         whole = Score("all", judgements)
         assert whole.off_usd is not None and whole.known.billed is not None and whole.not_known.billed is not None
         assert whole.billed_usd == whole.known.billed + whole.not_known.billed
@@ -96,29 +101,30 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 
 
 HOSTS = """
-azure       grid         14   4/7    2/3    8/8    4
-bedrock     best_effort  6    0/0    0/0    0/0    6
-bedrock     breakpoint   10   4/4    5/5    0/0    1
-cerebras    best_effort  6    0/0    0/0    2/2    4
-deepseek    grid         14   8/8    0/0    0/0    6
-deepseek    units        26   17/18  5/5    0/0    3
-gemini      best_effort  14   0/0    0/0    12/12  2
-gemini      named        5    3/3    0/0    0/0    2
-groq        best_effort  6    0/0    0/0    5/5    1
-mistral     grid         8    1/1    2/5    6/6    2
-openai      breakpoint   4    1/2    2/2    0/0    0
-openai      grid         181  91/107 34/42  111/115 32
-openrouter  best_effort  5    0/0    0/0    1/1    4
-openrouter  grid         3    2/2    1/1    0/0    0
-together    none         1    0/0    1/1    0/0    0
-vertex      best_effort  1    0/0    0/0    1/1    0
-xai         grid         33   19/25  0/0    25/25  8
-zai         best_effort  5    0/0    0/0    5/5    0
+azure       grid        14   4/7    2/3    2/2     4
+bedrock     best_effort 6    0/0    0/0    6/6     0
+bedrock     breakpoint  10   4/4    5/5    0/0     1
+cerebras    best_effort 6    0/0    2/2    0/0     4
+deepseek    grid        14   8/10   0/0    0/0     4
+deepseek    units       26   17/18  5/5    0/0     3
+gemini      best_effort 14   0/0    3/3    3/3     2
+gemini      named       5    3/3    0/0    0/0     2
+groq        best_effort 6    0/0    1/1    0/0     1
+mistral     grid        8    1/1    2/5    0/0     2
+openai      breakpoint  4    1/2    2/2    0/0     0
+openai      grid        181  91/110 34/42  99/103  29
+openrouter  best_effort 5    0/0    1/1    0/0     4
+openrouter  grid        3    2/2    1/1    0/0     0
+together    none        1    0/0    1/1    0/0     0
+vertex      best_effort 1    0/0    1/1    0/0     0
+xai         grid        33   19/25  0/0    21/21   8
+zai         best_effort 5    0/0    2/2    2/2     0
 """
 
 
 def test_what_the_recordings_say_of_each_other_host(fidelity: Fidelity) -> None:
-    """Calls, exact of hits, exact of cold starts, ranges that hold, calls that nobody can judge."""
+    """Calls, exact of hits, exact of cold starts, ranges that hold (none as wide as its prompt), calls that nobody can
+    judge."""
     found = []
     for row in host_scores(fidelity):
         told = row.score

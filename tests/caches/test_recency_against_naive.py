@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from trees import Tree
 
-from cachecost.caches.fixed_blocks import FROM_BEST, Recency
+from cachecost.caches.fixed_blocks import FROM_BEST, Recency, fits
 from cachecost.prompts.blocks import Block
 from cachecost.prompts.compare import first_difference, text_of
 
@@ -112,7 +112,7 @@ class Both:
         assert self.recency.tokens == len(self.plain.order)
 
     def is_served(self, blocks: tuple[str, ...]) -> bool:
-        return self.capacity is None or self.recency.fits(len(tokens_of(blocks)), self.capacity)
+        return self.capacity is None or fits(len(tokens_of(blocks)), self.capacity, self.recency.step)
 
     def look(self, blocks: tuple[str, ...], later: float) -> None:
         tokens = whole_blocks(tokens_of(blocks), self.plain.step)[0]

@@ -125,6 +125,30 @@ def test_an_unknown_machine_has_no_one_s_prices(
     assert f"{Decimal(named['billed_usd']):.5f}" == cost
 
 
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://api.avian.io/v1/messages", "api.avian.io"),
+        ("https://api.moonshot.cn/v1/messages", "api.moonshot.cn"),
+        ("https://eu.llm.firm.example:8443/anthropic/v1/messages", "eu.llm.firm.example"),
+        ("http://192.168.1.9:8000/v1/messages", "192.168.1.9"),
+    ],
+)
+def test_validate_judges_no_call_of_an_unknown_machine(tmp_path: Path, url: str, host: str) -> None:
+    log = log_of(tmp_path, model="kimi-k3", url=url)
+    (log / "log.jsonl").write_text((log / "log.jsonl").read_text() * 3)
+    done = run_in(log, "validate", "log.jsonl", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["calls"], found["hosts"]) == (3, 0, [])
+    assert [one["why"] for one in found["not_judged"]] == [
+        f"no rules for host '{host}': name the host behind it with --host"
+    ] * 3
+    said = run_in(log, "validate", "log.jsonl").stdout
+    assert f"not judged: log.jsonl:1 and 2 more: no rules for host '{host}'" in " ".join(said.split())
+    behind = json_of(run_in(log, "validate", "log.jsonl", "--json", "--host", "moonshot"))
+    assert (behind["calls"], behind["not_judged"]) == (3, [])
+
+
 def test_the_advisor_s_part_belongs_to_its_own_model(tmp_path: Path) -> None:
     passes = [
         {"type": "message", **USAGE},

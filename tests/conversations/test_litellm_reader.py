@@ -218,6 +218,22 @@ def test_the_provider_becomes_the_host(tmp_path: Path, model: str, provider: str
     assert (call.request.model, served_by(call)) == expected
 
 
+@pytest.mark.parametrize(
+    ("provider", "address", "host"),
+    [
+        ("openai", "https://api.avian.io/v1", "api.avian.io"),
+        ("openai", "https://api.moonshot.ai/v1/", "moonshot"),
+        ("openai", "http://localhost:8000/v1", "localhost"),
+        ("openai", "", "openai"),
+        ("moonshot", "https://llm.firm.example/v1", "moonshot"),
+        ("openrouter", "https://openrouter.ai/api/v1", "openrouter"),
+    ],
+)
+def test_a_server_of_a_protocol_is_known_by_its_address(tmp_path: Path, provider: str, address: str, host: str) -> None:
+    (call,) = read(tmp_path, payload(model="kimi-k3", custom_llm_provider=provider, api_base=address))
+    assert call.host == host
+
+
 # --------------------------------------------------------------------------------------------- whole files
 
 

@@ -395,6 +395,7 @@ SAID = {
     "content": [{"type": "output_text", "text": "Sun.", "annotations": []}],
 }
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+SHOWN = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
 
 def returned(called: str, output: Any, kind: str = "function_call_output") -> Body:
@@ -414,7 +415,6 @@ def test_items_become_the_blocks_of_messages() -> None:
         {"type": "message", **says("user", "Thanks.")},
     ]
     body = responses(items, instructions="You are a guide.", max_output_tokens=100, store=False)
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     assert body == {
         "model": MODEL,
         "max_tokens": 100,
@@ -423,7 +423,7 @@ def test_items_become_the_blocks_of_messages() -> None:
         "messages": [
             says("user", [text("Weather in Rome?")]),
             says("assistant", [THOUGHT, use("call_1", "weather", {}), use("call_2", "weather", {})]),
-            says("user", [result("call_1", "sun"), result("call_2", [text("rain"), image])]),
+            says("user", [result("call_1", "sun"), result("call_2", [text("rain"), SHOWN])]),
             says("assistant", [text("Sun.")]),
             says("user", [text("Thanks.")]),
         ],
@@ -461,7 +461,13 @@ def test_two_messages_of_the_user_stay_two_and_results_are_none_of_them() -> Non
         ("sun", "sun"),
         (None, []),
         ([{"type": "input_text", "text": "sun"}], "sun"),
-        ({"type": "computer_screenshot", "file_id": "f"}, '{"type": "computer_screenshot", "file_id": "f"}'),
+        (
+            {"type": "computer_screenshot", "file_id": "f"},
+            [{"type": "image", "source": {"type": "file", "file_id": "f"}}],
+        ),
+        ({"type": "computer_screenshot", "image_url": PIXEL}, [SHOWN]),
+        ([{"type": "image_url", "image_url": {"url": PIXEL}}], [SHOWN]),
+        ({"stdout": "a"}, '{"stdout": "a"}'),
         ([{"stdout": "a"}], '[{"stdout": "a"}]'),
     ],
 )

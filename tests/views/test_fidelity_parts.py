@@ -98,7 +98,7 @@ def test_ranges_are_counted_by_part() -> None:
     judgements = [wide, wide, replace(wide, holds=False), replace(wide, source=HELD_OUT, project="https://two"), HIT]
     fidelity = Fidelity(judgements, "crude")
     assert [tuple(row) for row in coverage_table(fidelity).rows] == [
-        ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "thin")
+        ("gemini: tokens read", "from nothing to the ideal", "2 of 3 (67%)", "1 of 1 (100%)", "0%", "thin")
     ]
     coverage, _ = fidelity_object(replace(fidelity, estimates=[HIT]))["coverage"]
     assert coverage["fitted"] == {"holds": 2, "calls": 3} and coverage["thin"] is True

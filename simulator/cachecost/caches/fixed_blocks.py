@@ -222,8 +222,8 @@ class Recency:
 
         `capacity` is a limit in tokens: the least recently sent are evicted first, the last tokens of a call before
         its first ones. A call needs room for all of its prompt and the `tail` after it; the caller checks that it has
-        (`fits`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that two
-        blocks both begin with; without it prompts share whole blocks only.
+        (`lacks_room`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that
+        two blocks both begin with; without it prompts share whole blocks only.
         """
         self._calls += 1
         self._latest = now, readable_at, ttl_s, refreshes
@@ -243,10 +243,6 @@ class Recency:
     def whole(self, tokens: int) -> int:
         """The tokens of whole blocks among the first `tokens`."""
         return tokens - tokens % self.step
-
-    def fits(self, tokens: int, capacity: int) -> bool:
-        """Whether blocks with room for `capacity` tokens hold a prompt of `tokens`."""
-        return self.whole(tokens + self.step - 1) <= capacity
 
     def _send(self, end: Prefix, most: int, shared: SharedTokens | None, computed: int) -> int:
         """Record the first `most` tokens of what the latest call sent. Returns how many of them are cached.
@@ -398,7 +394,7 @@ class FixedBlockCache:
         """Read what is cached of `prompt`. Times are seconds; calls come in the order they start."""
         sent, history = self._engine(rules)
         capacity, tail = _room(rules), tail_of(prompt)
-        if capacity is not None and not sent.fits(prompt.total_tokens, capacity):
+        if lacks_room(prompt.total_tokens, rules):
             return build_outcome(prompt, sizes, 0, None, rules)
         known = history.add_call(prompt.end) if _uses_history(rules) else NO_PRIOR_PROMPT
         matched = sent.record_call(
@@ -435,7 +431,7 @@ class FixedBlockCache:
         """
         sent, history = self._engine(rules)
         capacity = _room(rules)
-        if capacity is not None and not sent.fits(prompt.total_tokens, capacity):
+        if lacks_room(prompt.total_tokens, rules):
             return
         if answer is not None and rules.keeps_answers:
             sent.record_answer(answer, capacity, prompt.counter.shared if prompt.counter else None)
@@ -460,6 +456,19 @@ def _room(rules: ModelRules) -> int | None:
     if rules.capacity_tokens is None:
         return None
     return max(0, rules.capacity_tokens // rules.step_tokens - rules.null_blocks) * rules.step_tokens
+
+
+def fits(tokens: int, capacity: int, step: int) -> bool:
+    """Whether blocks of `step` tokens with room for `capacity` hold a prompt of `tokens`."""
+    return -(-tokens // step) * step <= capacity
+
+
+def lacks_room(tokens: int, rules: ModelRules) -> str | None:
+    """Why a server does not serve a prompt of so many tokens; None: it has room, or nobody stated a capacity."""
+    room, step = _room(rules), rules.step_tokens
+    if room is None or fits(tokens, room, step):
+        return None
+    return f"prompt of {tokens:,} tokens does not fit a capacity of {rules.capacity_tokens:,}"
 
 
 def _uses_history(rules: ModelRules) -> bool:

@@ -150,7 +150,7 @@ def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
 
 
 def read_bounds(rules: ModelRules, predicted: int, reach: int, total: int) -> ReadBounds | None:
-    """The bounds of a call's read; None where the host's hits are certain.
+    """The bounds of a call's read; None where the host's hits are certain, or nothing can be read.
 
     `predicted` tokens are the most that the rules let it read; earlier calls sent or got the first `reach` of its
     `total` tokens, so that more of an answer may be read than is predicted.
@@ -159,8 +159,8 @@ def read_bounds(rules: ModelRules, predicted: int, reach: int, total: int) -> Re
     if stated is None:
         return None
     possible = max(predicted, reported_read(min(reach, total), total, rules))
-    floor = min(rules.shared_prefix_tokens, possible)
-    return ReadBounds(max(floor, ceil(stated.least * possible)), possible, stated.coverage)
+    floor = rules.shared_prefix_tokens if rules.shared_prefix_tokens < possible else 0
+    return ReadBounds(max(floor, ceil(stated.least * possible)), possible, stated.coverage) if possible else None
 
 
 COVERED = 0.9
@@ -219,7 +219,9 @@ class MachineRanges:
             return ReadBounds(0, max(most, reach - reach % rules.reported_step_tokens), 1.0)
         previous = next((read for read in (latest.read, latest.shorter) if 0 < read < most), most)
         least = {"latest": most, "previous": previous, "older": latest.least}[place]
-        return ReadBounds(min(least, most), max(most, _with_answer(node, latest, prompt, sizes, rules)), COVERED)
+        if least >= most:  # it read as much before: no more is known of it than the step that a read is cut to
+            least = max(0, most - max(rules.step_tokens, rules.reported_step_tokens))
+        return ReadBounds(least, max(most, _with_answer(node, latest, prompt, sizes, rules)), COVERED)
 
 
 def _with_answer(node: Prefix, sender: _Sender, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,14 @@ import click
 import msgspec
 
 from cachecost.base.atomic_files import is_yaml
-from cachecost.base.errors import CannotEvaluate, InputError, exit_code
+from cachecost.base.errors import CannotEvaluate, exit_code
 from cachecost.base.formatting import count_text, inert_json
 from cachecost.base.structs import replace
 from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand
 from cachecost.conversations.calls import BillTotal, Call
+from cachecost.conversations.input_files import KeepsContent
 from cachecost.conversations.logs import Logs, read_logs, read_sessions
 from cachecost.conversations.start_times import in_file_order
 from cachecost.ledger.rows import NOT_EVALUATED, has_unevaluated
@@ -158,27 +160,22 @@ class ReplayJob(msgspec.Struct, frozen=True):
                 name = f"{AS_RECORDED}, {capacity:,} tokens kept"
                 yield _recorded_ledger(self.bar.count(calls), setup, with_timelines, name)
 
-    def _calls(self, keep_content: bool = True) -> Iterator[Call]:
+    def _calls(self, keep_content: KeepsContent | bool = True) -> Iterator[Call]:
         with self.bar.reading(self.logs.paths):
             for call in self.bill.add_all(read_logs(self.logs, keep_content)):
                 self.model_days.add(call)
                 yield call
 
-    def _may_match_tokens(self) -> bool:
-        """Whether a host may match inside blocks, for which their content is needed: not if the log's first call says
-        that its host caches at breakpoints."""
-        path = self.logs.single
-        if path is None or not path.is_file():
-            return True
-        with suppress(CannotEvaluate, InputError):
-            for call in read_logs(Logs([path], self.logs.format_), keep_content=False):
-                setup, model = self.setup, self.model or call.request.model
-                return setup.rules.rules(host_of(call.host, setup.host, model), model, call.day).is_automatic
+    def _may_match_tokens(self, host: str | None, model: str, day: date | None) -> bool:
+        """Whether a call's host may match inside blocks, for which their content is needed: not if it caches at
+        breakpoints."""
+        with suppress(CannotEvaluate):
+            return self.setup.rules.rules(host_of(host, self.setup.host, model), model, day).is_automatic
         return True
 
     def _recorded_calls(self) -> tuple[Iterable[Call], ReplaySetup]:
         """The calls as recorded, and their setup. They are kept in memory only where their bills are needed first."""
-        calls = self._calls(keep_content=self.tokens != "bytes" or self._may_match_tokens())
+        calls = self._calls(lru_cache(maxsize=1024)(self._may_match_tokens) if self.tokens == "bytes" else True)
         if self.tokens not in (None, CALIBRATED):
             return calls, self.setup.with_recorded([], self.tokens)
         kept = list(calls)

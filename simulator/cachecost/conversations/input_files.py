@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from datetime import date
 from decimal import Decimal
 from functools import partial
 from io import BufferedReader
@@ -150,6 +151,8 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
 
 
 Warn = Callable[[str], None]
+KeepsContent = Callable[[str | None, str, date | None], bool]
+"""Whether the content of a call is needed, by its host as recorded, its model as written, and its day."""
 WATCH: ContextVar[Callable[[int], None]] = ContextVar("watch", default=lambda size: None)
 """Gets the bytes of each line that is read, for a progress bar."""
 GZIP = b"\x1f\x8b"

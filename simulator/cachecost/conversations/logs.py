@@ -24,7 +24,7 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import count_text, inert
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.input_files import KeepsContent, Warn, quiet
 from cachecost.conversations.readers.detect import (
     CALLS,
     CONVERSATIONS,
@@ -269,7 +269,7 @@ class Logs:
             self.warn(str(fault))
 
 
-def read_logs(logs: Logs, keep_content: bool = True) -> Iterator[Call]:
+def read_logs(logs: Logs, keep_content: KeepsContent | bool = True) -> Iterator[Call]:
     """The calls of all logs as one stream in time order (see above). A single file is read while it is iterated over.
     Raises InputError where a single file cannot be read, or none of several is known."""
     if logs.single is not None:
@@ -295,7 +295,7 @@ def read_sessions(logs: Logs) -> tuple[list[Conversation], list[Call]]:
     return [*recorded, *conversations_of(calls, logs.warn)], calls
 
 
-def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: bool) -> Iterator[list[Call]]:
+def _calls_of_files(logs: Logs, files: Sequence[InputFile], keep_content: KeepsContent | bool) -> Iterator[list[Call]]:
     """The calls of each file that can be read whole; a file that cannot is skipped."""
     formats = dict.fromkeys(one.format[0] for one in files)
     for lack in dict.fromkeys(filter(None, map(lacks, formats))):

@@ -317,6 +317,10 @@ class RunResult:
         return self.comparisons[0]
 
 
+SPANNING = 0.9
+"""Of a prompt: from this width on a range counts as one as wide as the prompt."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """One recorded call: the usage predicted without its own bill, and the billed usage.
@@ -376,6 +380,17 @@ class Judgement:
     @property
     def has_range(self) -> bool:
         return self.kind == "range" or self.bounds is not None
+
+    @property
+    def range_width(self) -> float:
+        """The width of the range as a share of the billed prompt; 0 without one."""
+        billed = self.billed.total_input
+        return min(1.0, (self.bounds[1] - self.bounds[0]) / billed) if self.bounds and billed else 0.0
+
+    @property
+    def spans_prompt(self) -> bool:
+        """Whether the range is as wide as the prompt, so that it predicts nothing: whether it holds is no success."""
+        return self.range_width >= SPANNING
 
     @property
     def is_right(self) -> bool:

@@ -27,7 +27,7 @@ from cachecost.prompts.blocks import (
     message_digest,
 )
 from cachecost.prompts.compare import first_difference
-from cachecost.prompts.exact_json import decode, load, load_with_writer
+from cachecost.prompts.exact_json import decode, has_content, load, load_with_writer
 from cachecost.prompts.output_format import CACHE_KEYS
 from cachecost.prompts.request import (
     BREAKPOINT,
@@ -174,6 +174,7 @@ class MessageTrail(msgspec.Struct):
     nodes: list[Thread]
     breakpoints: list[Breakpoint]
     faults: list[tuple[int, str]]
+    has_content: bool = False
 
     def cut(self, messages: int) -> MessageTrail:
         """The trail before the message of that index."""
@@ -182,21 +183,23 @@ class MessageTrail(msgspec.Struct):
             self.nodes[:messages],
             [breakpoint for breakpoint in self.breakpoints if breakpoint.node and breakpoint.node.length <= messages],
             [fault for fault in self.faults if fault[0] < messages],
+            self.has_content,
         )
 
 
 class Intake:
     """Turns bodies into requests; use one instance for all bodies that may share content.
 
-    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again).
+    With `keep_content`, blocks hold what was sent (needed to count tokens or to send it again); a reader may set it
+    anew for each body.
     """
 
     def __init__(self, keep_content: bool = False) -> None:
         self.keep_content = keep_content
         self.root = Thread()
         self._messages: dict[bytes, ParsedMessage] = {}
-        self._recent: dict[bytes, tuple[list[msgspec.Raw], MessageTrail]] = {}
-        self._heads: dict[tuple[bytes, bytes], BodyHead] = {}
+        self._recent: dict[tuple[bytes, bool], tuple[list[msgspec.Raw], MessageTrail]] = {}
+        self._heads: dict[tuple[bytes, bytes, bool], BodyHead] = {}
         self._values: dict[bytes, Any] = {}
 
     def body(self, body: Mapping[str, Any]) -> Request:
@@ -256,20 +259,20 @@ class Intake:
     def add(self, trail: MessageTrail, raws: Sequence[msgspec.Raw], heads: BodyHead) -> None:
         """Continue a conversation under `heads`. Raises NotAMessage and NotTheSame."""
         if not trail.nodes:
-            trail.deferred = heads.deferred
-        if trail.deferred != heads.deferred:
+            trail.deferred, trail.has_content = heads.deferred, self.keep_content
+        if trail.deferred != heads.deferred or trail.has_content != self.keep_content:
             raise CannotContinue
         for raw in raws:
             self._add(trail, bytes(raw), len(trail.nodes))
 
     def _trail(self, raws: list[msgspec.Raw], deferred: dict[str, Block]) -> MessageTrail:
         """The messages as nodes; messages of the conversation's last body are not parsed again."""
-        key = bytes(raws[0]) if raws else b""
+        key = bytes(raws[0]) if raws else b"", self.keep_content
         known, before = self._recent.pop(key, ((), None))
         if before is not None and before.deferred == deferred:
             trail = before.cut(first_difference(known, raws))
         else:
-            trail = MessageTrail(deferred, [], [], [])
+            trail = MessageTrail(deferred, [], [], [], self.keep_content)
         for number in range(len(trail.nodes), len(raws)):
             self._add(trail, bytes(raws[number]), number)
         self._recent[key] = raws, trail
@@ -281,7 +284,7 @@ class Intake:
         parsed = None if self.keep_content else plain_message(data)
         if parsed is None:
             refers = bool(trail.deferred) and REFERENCE in data
-            key = digest_of("", "bytes", data)
+            key = digest_of("", "content" if self.keep_content else "bytes", data)
             parsed = None if refers else self._messages.get(key)
             if parsed is None:
                 value, write = load_with_writer(data, f"messages.{number}")
@@ -289,6 +292,8 @@ class Intake:
             if not refers:
                 self._messages[key] = parsed
         node = (trail.nodes[-1] if trail.nodes else self.root).then(parsed.message)
+        if self.keep_content and node.message is not parsed.message and not all(map(has_content, node.message_blocks)):
+            node.message = parsed.message  # a call whose content is not needed sent it before
         trail.nodes.append(node)
         if parsed.breakpoints:
             trail.breakpoints += [Breakpoint(Layer.MESSAGES, index, ttl, node) for index, ttl in parsed.breakpoints]
@@ -298,7 +303,7 @@ class Intake:
     def heads(self, raw: RawBody) -> BodyHead:
         """Tools and system of a body, parsed once for all bodies that share them. Raises NotAMessage."""
         tools_json, system_json = bytes(raw.tools), bytes(raw.system)
-        key = (digest_of("", "bytes", tools_json), digest_of("", "bytes", system_json))
+        key = (digest_of("", "bytes", tools_json), digest_of("", "bytes", system_json), self.keep_content)
         if key in self._heads:
             return self._heads[key]
         tool_values, write_tool = load_with_writer(tools_json, "tools")

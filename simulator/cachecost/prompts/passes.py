@@ -80,14 +80,15 @@ LOOP_TTL: TTL = "5m"
 
 def passes(request: Request, response: tuple[Block, ...]) -> list[Request]:
     """The request, then one more for each run of server tool results and each summary in its response, if anything was
-    sampled after it.
+    sampled before it and after it: a result that a response begins with is that of a call in an earlier one.
 
     A later pass is the request with the answer so far, with a breakpoint on each result if the request has
     any. Without server tools and compaction it is the request alone.
     """
-    found = [request]
+    found, is_sampled = [request], False
     for end, (block, after) in enumerate(pairwise(response), 1):
-        is_result = is_server_result(block.kind) and not is_server_result(after.kind)
+        is_sampled = is_sampled or not is_server_result(block.kind)
+        is_result = is_sampled and is_server_result(block.kind) and not is_server_result(after.kind)
         if not is_result and block.kind != COMPACTION:
             continue
         thread, breakpoints = request.thread.then(Message.of("assistant", response[:end])), request.breakpoints

@@ -129,6 +129,16 @@ def host_at(address: str, model: str = "") -> str | None:
     return name if MACHINE.fullmatch(name) and (is_open or not LOCAL.fullmatch(name)) else None
 
 
+def host_of_named(host: str | None, address: str, model: str) -> str | None:
+    """The host of a call whose log names one, and an address ("https://api.z.ai/v1", "api.z.ai").
+
+    An instrumentation calls each server of a protocol by the name of its client library, so that the address decides
+    where the name is that of a protocol, or its machine is known.
+    """
+    at = host_at(address.rpartition("://")[2].partition("/")[0], model) if address else None
+    return at if at in host_names() or (host in (None, "openai", "anthropic") and at) else host
+
+
 def serving_host(host: str, model: str) -> str | None:
     """The host that serves the model where its provider has two; None where it cannot be this one."""
     names, maker = host_names().get(host), maker_of(model)

@@ -16,6 +16,7 @@ from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
+from cachecost.caches.fixed_blocks import lacks_room
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import MachineRanges, with_shared_prefix
@@ -300,7 +301,8 @@ class CallPreparer:
             lengths = self.lengths
             sizes = [lengths.all(prompt) for prompt in prompts] if lengths else [AS_COUNTED] * len(prompts)
             tokens = sizes[0].total(prompts[0])
-            if counter.name != "bytes" and (late := too_long(tokens, rules)):
+            late = too_long(tokens, rules) if counter.name != "bytes" else None
+            if late := late or lacks_room(prompts[0].total_tokens, rules):
                 return UnpreparedCall(None, late, REFUSED, notes)
             prices, unpriced = self._prices_of(call, rules, tokens)
             ranges = (rules.range_in_words,) if rules.range_in_words else ()

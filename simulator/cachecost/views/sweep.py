@@ -310,11 +310,13 @@ def _sweep_table(axes: Sequence[str], lines: Sequence[SweepLine], width: int) ->
     rates = percent_column([one.cache_hit_rate for one in lines])
     shares = [] if is_priced else [_column("cache hit rate", rates, COMPARISON)]
     costs = _costs(lines, [(line.cost, line.most) for line in lines])
+    errors = [line.first.errors for line in lines]  # calls without usage, whose tokens are in no other column
+    refused = [_column("refused", [f"{calls:,}" for calls in errors], COMPARISON)] if any(errors) else []
     if not lines or not lines[0].has_seeds:
         calls = _column("calls", [f"{line.first.calls:,}" for line in lines], COUNT)
-        return Table([*columns, calls, *shares, _column("cost" if is_priced else "prefill to do", costs)])
+        return Table([*columns, calls, *refused, *shares, _column("cost" if is_priced else "prefill to do", costs)])
     settled = [f"± {percent(line.convergence)}" if line.convergence is not None else UNKNOWN for line in lines]
-    columns += [*shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND)]
+    columns += [*refused, *shares, _column("mean", costs), _column("settled", settled, LOWER_BOUND)]
     for at in PERCENTILES:
         cells = _costs(lines, [(line.percentiles[at], line.most_percentiles.get(at)) for line in lines])
         columns.append(_column(f"p{at}", cells, COMPARISON if at in SPREAD else COUNT))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -31,7 +31,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.base.structs import replace
 from cachecost.ledger.results import Comparison, Ledger, most_of
-from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, Cost, LessInput
+from cachecost.ledger.rows import QUESTIONS, REFUSED, SMALL, CallRow, Cost, LessInput
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO, Usage
 
@@ -202,17 +202,22 @@ def shared_notes(lines: Sequence[StrategyLine]) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
-def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
-    cost, asked = ledger.cost, ledger.inquiries
-    questions = len({row.inquiry for row in asked})
-    first: dict[tuple[str, str], str] = {}  # reasons that differ only in a number count as one, the first
+def count_refusals(rows: Iterable[CallRow]) -> tuple[Refusal, ...]:
+    """Why calls have no usage. Reasons that differ only in a number count as one, the first."""
+    first: dict[tuple[str, str], str] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for row in ledger.rows:
+    for row in rows:
         if row.error is not None:
             key = (NUMBER.sub("0", row.error), row.error_type or REFUSED)
             first.setdefault(key, row.error)
             counts[key] += 1
-    refusals = tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
+    return tuple(Refusal(first[key], key[1], calls) for key, calls in counts.items())
+
+
+def strategy_line(ledger: Ledger, effort: Decimal, reference: Decimal | None) -> StrategyLine:
+    cost, asked = ledger.cost, ledger.inquiries
+    questions = len({row.inquiry for row in asked})
+    refusals = count_refusals(ledger.rows)
     all_refused = bool(refusals) and ledger.errors == len(ledger.rows)
     return StrategyLine(
         name=ledger.strategy,

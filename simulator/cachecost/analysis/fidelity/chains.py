@@ -3,7 +3,7 @@
 On one chain a prompt is the prompt before, its answer, and what followed. So a step reads all that the step before
 it read and wrote (its *whole* prefix) while that lives, and nothing of it once it has expired (of mixed TTLs, the
 1h part). What is predicted rests on the bills of other steps only; so does the length of the prompt: the next step
-of a tool loop reads it, else the prompt is taken to grow as it last did.
+of a tool loop reads it, else the prompt is taken to grow as it did at the median of the steps before.
 
 Knowable, regardless of the step's bill, is a step
 - that goes on from a recorded step of the same model and client version, no other step having gone on from that one,
@@ -18,14 +18,15 @@ change nothing: the next step still reads what was marked.
 
 Then docs/reference/output-formats.md defines the verdicts. Nothing read: "cold". The read ends where a recorded step's
 write ended: "hit". Within a tool loop a client only adds, so a read that stops earlier is a missed hit. When a
-person speaks it may also call on the side (a longer read: the answer was carried on) or change tools, system prompt
-or thinking (a shorter one); a transcript shows none of that, so a read that ends where no recorded write did is
-"unknown" there, and stands among the mismatches. An expired step that reads nothing is evidence weaker than an
-alive one that reads all: a changed prompt reads nothing either.
+person speaks it may also call on the side (a longer read: the answer was carried on, by a call that no transcript
+has): that is "unknown", and stands among the mismatches. A shorter read is a missed hit there, too, although no
+transcript shows what changed (tools, system prompt, thinking): the recorded steps sent it. An expired step that reads
+nothing is evidence weaker than an alive one that reads all: a changed prompt reads nothing either.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -186,8 +187,8 @@ def _predict(step: SessionCall, before: ChainState | None, rules: ModelRules) ->
 def _predict_usage(prediction: _StepPrediction, before: ChainState | None, after: SessionCall | None) -> Usage | None:
     """The predicted usage, sized by other steps' bills; None if none gives the length of the prompt.
 
-    That is what the next step of the loop reads, else as if the prompt grew as it last did. What is written has the
-    TTL that the step before wrote with, else the one after.
+    That is what the next step of the loop reads, else as if the prompt grew as at the median of the steps so far. What
+    is written has the TTL that the step before wrote with, else the one after.
     """
     least = 1 if prediction.doubt else max(1, prediction.read)
     if after is not None and not after.bill.is_summed and after.bill.usage.read >= least:
@@ -219,7 +220,7 @@ def _judge(step: SessionCall, prediction: _StepPrediction, written: set[int]) ->
     if read == 0:
         words = f"a hit of {predicted:,} tokens was predicted, and nothing was read: evicted, or the prompt was changed"
         return "cold", False, words
-    missed = standing == ALIVE and in_loop(step) and read < predicted
+    missed = standing == ALIVE and read < predicted
     nearby = range(read - TOLERANCE, read + TOLERANCE + 1)
     if missed or (read <= prediction.whole + TOLERANCE and any(tokens in written for tokens in nearby)):
         words = f"read {read:,} of {predicted:,} tokens: evicted early, or the prompt was changed"
@@ -228,9 +229,8 @@ def _judge(step: SessionCall, prediction: _StepPrediction, written: set[int]) ->
         return "hit", False, words
     why = ""
     if standing != FIRST:  # what may explain a read that ends where no recorded write did
-        cause = "changed what comes after them" if standing != EXPIRED else ""
-        cause = "made a side call" if read > prediction.whole else cause
-        may_have = f"the client may have {cause}" if cause else "others may have kept it alive"
+        may_have = "the client may have made a side call"
+        may_have = may_have if read > prediction.whole else "others may have kept it alive"
         why = f"; predicted {predicted:,}: {may_have}"
     return "unknown", False, f"read {read:,} tokens that no recorded step can have written{why}"
 
@@ -253,7 +253,8 @@ class ChainEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """What is known after a step: entries, longest first; whether thinking came since a person spoke; its growth."""
+    """What is known after a step: entries, longest first; whether thinking came since a person spoke; by how many
+    tokens the prompts of its chain grew so far, at the median."""
 
     step: SessionCall
     entries: tuple[ChainEntry, ...]
@@ -264,6 +265,7 @@ class ChainState:
 def states_of(steps: Iterable[SessionCall]) -> dict[int, ChainState]:
     """The state after each step, by its number: reads refresh an entry, writes create one, by TTL."""
     states: dict[int, ChainState] = {}
+    grown: dict[str, list[int]] = {}
     for step in steps:
         before, usage, ends = states[step.bill.before] if step.bill.before else None, step.bill.usage, dict[str, int]()
         known = before.entries if before else ()
@@ -281,8 +283,11 @@ def states_of(steps: Iterable[SessionCall]) -> dict[int, ChainState]:
         ordered = sorted(ends.items(), key=lambda end: (-end[1], end[0]))
         entries = tuple(ChainEntry(tokens, ttl, now) for ttl, tokens in ordered)
         has_thinking = bool(before and before.thought and "human" not in step.bill.events) or step.bill.has_thinking
-        earlier = before.step.bill.usage.read + before.step.bill.usage.write if before else usage.read + usage.write
-        growth = max(0, usage.read + usage.write - earlier)
+        growths = grown.setdefault(step.thread, [])
+        if before:
+            earlier = before.step.bill.usage.read + before.step.bill.usage.write
+            insort(growths, max(0, usage.read + usage.write - earlier))
+        growth = growths[(len(growths) - 1) // 2] if growths else 0
         states[step.bill.number] = ChainState(step, entries, has_thinking, growth)
     return states
 

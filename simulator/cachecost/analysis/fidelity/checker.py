@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from cachecost.analysis.fidelity.judging import (
+    TOLERANCE,
     BillComparison,
     BillVerdict,
     CallFacts,
@@ -25,15 +26,18 @@ from cachecost.analysis.fidelity.judging import (
     judge_range,
 )
 from cachecost.base.structs import replace
+from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
+from cachecost.caches.fixed_blocks import lacks_room
 from cachecost.caches.hosts import SimulatedHosts
-from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, PromptHistory, read_bounds, reported_read, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, SentPrefixes
 from cachecost.conversations.calls import Call
 from cachecost.ledger.results import Judgement
 from cachecost.ledger.rows import WARM_START
 from cachecost.prompts.blocks import Block, Prefix
-from cachecost.prompts.compare import prefixes_back
+from cachecost.prompts.compare import new_prefixes, prefixes_back
+from cachecost.prompts.exact_json import has_content
 from cachecost.prompts.output_format import output_format
 from cachecost.prompts.passes import HostPrompts
 from cachecost.prompts.render import Prompt, TokenCounter
@@ -50,23 +54,63 @@ GONE_S = 7 * 86_400.0
 """No host says that it keeps an entry for longer than a few days after its last use, in seconds."""
 
 
+BlockKind = tuple[Prefix, str, str]
+"""What a block follows, its role and its kind."""
+
+
 class EarlierPrompts:
     """Prompts of a recording, with the answers that came back in later ones."""
 
     def __init__(self) -> None:
         self._answers = PromptHistory()
         self._sent: dict[Prefix, float] = {}
+        self._starts = BlockStarts(self._sent)
+        self._longest: dict[BlockKind, tuple[int, float]] = {}
+        """Of blocks without content: the tokens of the longest, and when one was last sent."""
+        self._ends: dict[Prefix, tuple[float, bool]] = {}
+        """Where prompts ended: when last, and whether a call that was not recorded had sent all of one before."""
 
-    def reach(self, end: Prefix, start: float) -> Prefix | None:
-        """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago.
+    def reach(self, end: Prefix, start: float, shares: SharedTokens | None) -> tuple[Prefix, int] | None:
+        """The longest beginning of the prompt that ends at `end` that an earlier call sent or got, not too long ago:
+        the last prefix on its way, and how many tokens of the block after it are the same, or may be without content.
 
         Records the prompt, too. `start` is in seconds.
         """
+        new, _ = new_prefixes(end, self._sent)
+        inside = self._begun(new[-1], start, shares) if new else 0
         shared, answer, *_ = self._answers.add_call(end)
         nodes = prefixes_back(shared) if shared is not None else ()
         found = next((node for node in nodes if start - self._sent[node] <= GONE_S), None)
         self._sent.update(dict.fromkeys(prefixes_back(end), start))
-        return answer if answer is not None and found is shared else found
+        for node in new:
+            if node.block is not None and node.parent is not None and not has_content(node.block):
+                kind = node.parent, node.block.role, node.block.kind
+                tokens = max(node.tokens - node.parent.tokens, self._longest.get(kind, (0, 0.0))[0])
+                self._longest[kind] = tokens, start
+        if found is not None and found is shared:
+            return (answer, 0) if answer is not None else (found, inside)
+        return (found, 0) if found is not None else None
+
+    def _begun(self, new: Prefix, start: float, shares: SharedTokens | None) -> int:
+        """How many tokens of the block that is new in a prompt an earlier one can begin with in its place."""
+        node, block = new.parent, new.block
+        if node is None or block is None:
+            return 0
+        if not has_content(block):
+            tokens, sent = self._longest.get((node, block.role, block.kind), (0, start))
+            return min(tokens, new.tokens - node.tokens) if start - sent <= GONE_S else 0
+        begun = self._starts.add(new, shares) if shares else None
+        return begun[0] - node.tokens if begun and start - self._sent[begun[1]] <= GONE_S else 0
+
+    def is_known(self, end: Prefix, start: float) -> bool:
+        """Whether a prompt goes on from a recorded one, not too long ago and not itself sent before the recording."""
+        ended = next((node for node in prefixes_back(end) if node in self._ends), None)
+        sent, is_repeated = self._ends[ended] if ended is not None else (-math.inf, True)
+        return not is_repeated and start - sent <= GONE_S
+
+    def add_end(self, end: Prefix, start: float, is_repeated: bool) -> None:
+        """Record where a prompt ends; `is_repeated`: its bill shows that all of it had been sent before."""
+        self._ends[end] = start, is_repeated or (end in self._ends and self._ends[end][1])
 
 
 def features_of(request: Request, passes: int = 1) -> tuple[str, ...]:
@@ -205,6 +249,9 @@ class _LogCheck(RecordingCheck):
             self.skip(call.line, f"the API would refuse it: {why}")
             return
         prompts = self.prompts.render_prompts(sent, call.simulated_response, rules, call.workspace)
+        if why := lacks_room(prompts[0].total_tokens, rules):
+            self.skip(call.line, why)
+            return
         bill = sum(call.pass_bills, Usage()) if call.pass_bills else call.billed
         case = _Case(number, call, bill, rules, tuple(prompts))
         self.cases.append(case)
@@ -219,10 +266,12 @@ class _LogCheck(RecordingCheck):
             self.anchors.without(case.number, prompt) if is_calibrated else EstimatedSizes() for prompt in case.prompts
         ]
         possible = [] if rules.is_automatic else list(self._find_possible_entries(case, sizes))
-        earlier = self.earlier.reach(first.end, call.start) if rules.is_automatic else None
+        shares = first.counter.shared if first.counter else None
+        earlier = self.earlier.reach(first.end, call.start, shares) if rules.is_automatic else None
         # How many tokens of its prompt earlier calls sent, those of others included; 0 where that is of no matter.
         reach = min(rules.shared_prefix_most_tokens, sizes[0].total(first))
-        reach = max(reach, sizes[0].of(earlier)) if earlier is not None else reach
+        if earlier is not None:
+            reach = max(reach, sizes[0].of(earlier[0]) + earlier[1])
         times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, rules, call.workspace, times, sizes)
         if case.bill is not None and case.bill.output_tokens:
@@ -237,11 +286,11 @@ class _LogCheck(RecordingCheck):
             return None
         comparison = self._compare(case, prediction, sizes[0], reach)
         if rules.is_automatic:
-            verdict = VERDICTS[rules.matching](comparison, reach)
+            verdict = VERDICTS[rules.matching](comparison)
         else:
             verdict = judge_breakpoint_hit(comparison, possible, rules.visibility_lag)
             verdict = self._keep_found_prefix(case, sizes[0], verdict)
-        self._remember(case, prediction)
+        self._remember(case, prediction, verdict)
         if not case.pass_bills and len(case.prompts) > 1 and verdict.kind != "unknown":
             self._learn_passes(case, prediction)
         return self._build_judgement(case, prediction, verdict)
@@ -255,12 +304,21 @@ class _LogCheck(RecordingCheck):
             sizes.told_as_end(hit) if rules.is_automatic else sizes.told(hit) is not None
         )
         first_read = case.pass_bills[0].read if case.pass_bills else None
+        known = "the call continues a recorded one" if self.earlier.is_known(prompt.end, case.call.start) else ""
+        if rules.is_automatic and list(find_refuted_claims(rules, case.bill_usage)):
+            known = f"by the rules of {rules.host} no read is that long"
         return BillComparison(
-            case.bill_usage, prediction.usage, hit, is_measured, len(case.prompts), first_read, bounds
+            case.bill_usage, prediction.usage, hit, is_measured, len(case.prompts), first_read, bounds, reach, known
         )
 
-    def _remember(self, case: _Case, prediction: _CallPrediction) -> None:
+    def _remember(self, case: _Case, prediction: _CallPrediction, verdict: BillVerdict | None = None) -> None:
         self.sent.add(case.prompts[0])
+        read, total = case.bill_usage.read, case.bill_usage.total_input
+        most = reported_read(total, total, case.rules) if case.rules.is_automatic else read + case.bill_usage.write
+        step = max(case.rules.step_tokens, case.rules.reported_step_tokens, TOLERANCE)  # the last one may be left
+        is_repeated = verdict is not None and verdict.kind == "unknown" and most - read <= step
+        if most:  # where nothing can be read or written, no bill shows whether it had been sent before
+            self.earlier.add_end(case.prompts[0].end, case.call.start, is_repeated)
         if case.rules.is_automatic:
             usage = case.bill or prediction.usage
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)

@@ -98,7 +98,8 @@ class BillComparison:
     """A prediction and the bill. `is_measured`: other bills give the exact length of the predicted hit.
 
     `first_read` is the billed read of the first of several passes; None if only their sum is billed. `bounds` of the
-    read are None where the host's hits are certain.
+    read are None where the host's hits are certain. Recorded calls can have written the first `reach` tokens;
+    `knowable` is why no call that was not recorded can have written more, in words; "" where one can.
     """
 
     billed: Usage
@@ -108,6 +109,24 @@ class BillComparison:
     passes: int = 1
     first_read: int | None = None
     bounds: ReadBounds | None = None
+    reach: int = 0
+    knowable: str = ""
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether more was read than recorded calls can have written."""
+        read = self.billed.read
+        return read > max(self.reach, self.predicted.read) + _slack(read, False)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether what was read was written by a call that was not recorded, as far as anybody can tell."""
+        return self.is_longer and not self.knowable
+
+    @property
+    def surplus(self) -> str:
+        """Of a longer read that is no unknown one: why, in words that end a reason."""
+        return f", more than any recorded call sent of it; {self.knowable}" if self.is_longer else ""
 
     @property
     def is_in_range(self) -> bool:
@@ -148,12 +167,17 @@ def judge_breakpoint_hit(
         return BillVerdict("cold", False, _describe_miss(predicted, late), cause="visibility_lag" if late else "")
     matching = [one for one in possible if abs(one.read - read) <= _slack(read, one.is_measured)]
     if not matching:
-        return BillVerdict("unknown", False, _describe_unknown(read, predicted))
+        words = _describe_unknown(read, predicted)
+        if comparison.knowable:
+            return BillVerdict("hit", False, f"{words}; {comparison.knowable}")
+        return BillVerdict("unknown", False, words)
     if abs(predicted - read) <= TOLERANCE:
         return BillVerdict("hit", True)
     if all(one.expired_s is not None for one in matching):
-        since = f"{duration(matching[0].expired_s or 0)} after they expired"
-        words = f"read {read:,} tokens {since}: an unrecorded call may have kept them alive"
+        words = f"read {read:,} tokens {duration(matching[0].expired_s or 0)} after they expired"
+        if comparison.knowable:
+            return BillVerdict("hit", False, f"{words}; {comparison.knowable}", found=matching[0].prefix)
+        words = f"{words}: an unrecorded call may have kept them alive"
         return BillVerdict("unknown", False, words, found=matching[0].prefix)
     late = _describe_lag(comparison, possible, lag) if predicted > read else ""
     words = f"another prefix was hit: {predicted:,} tokens were predicted, {read:,} were read"
@@ -166,32 +190,33 @@ def judge_breakpoint_hit(
     return BillVerdict("hit", False, words + late, cause="visibility_lag" if late else "")
 
 
-def judge_prefix_hit(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For hosts that keep every prefix. An earlier call sent `reach` tokens of this prompt."""
+def judge_prefix_hit(comparison: BillComparison) -> BillVerdict:
+    """For hosts that keep every prefix."""
     read, predicted = comparison.billed.read, comparison.predicted.read
     holds, bounds = comparison.is_in_range, comparison.bounds
     if read == 0:
         words = "" if predicted == 0 else _describe_miss(predicted)
         return BillVerdict("cold", predicted == 0, words, holds, bounds=bounds)
-    if read > max(reach, predicted) + _slack(read, False):
+    if comparison.is_unknown:
         return BillVerdict("unknown", False, _describe_unknown(read, predicted))
     exact = abs(predicted - read) <= TOLERANCE
     is_estimate = not comparison.is_measured and comparison.hit is not None
-    why = f"{predicted:,} tokens were predicted, {read:,} were read"
+    why = f"{predicted:,} tokens were predicted, {read:,} were read{comparison.surplus}"
     why += "; the predicted length is an estimate" if is_estimate else ""
     return BillVerdict("hit", exact, "" if exact else why, holds, bounds=bounds)
 
 
-def judge_range(comparison: BillComparison, reach: int) -> BillVerdict:
-    """For best-effort hosts: the read must lie within the bounds of their rules."""
+def judge_range(comparison: BillComparison) -> BillVerdict:
+    """For best-effort hosts: the read must lie within the bounds of their rules. Without bounds nothing can be read."""
     read, bounds = comparison.billed.read, comparison.bounds
-    assert bounds is not None
-    if read > reach + _slack(read, False):
+    if bounds is None:
+        return judge_prefix_hit(comparison)
+    if comparison.is_unknown:
         return BillVerdict("unknown", False, _describe_unknown(read, comparison.predicted.read))
     if comparison.is_in_range:
         return BillVerdict("range", False, holds=True, bounds=bounds)
     least = f"{bounds.least:,} to " if bounds.least else "at most "
-    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read"
+    words = f"{least}{bounds.most:,} tokens were predicted, {read:,} were read{comparison.surplus}"
     return BillVerdict("range", False, words, bounds=bounds)
 
 
@@ -359,7 +384,7 @@ def evidence_of_hosts(judgements: Sequence[Judgement]) -> list[Evidence]:
     for host in sorted({one.host for one in judgements}):
         for claim, words in CLAIMS.items():
             rule = claim_name(host, claim)
-            about = [one for one in judgements if rule in one.rules]
+            about = [one for one in judgements if rule in one.rules and not (claim == "range" and one.spans_prompt)]
             wrong = [one for one in about if is_refuted(one, rule, claim)]
             rows += [_build_evidence(rule, words, [one for one in about if one not in wrong], wrong)] if about else []
     return rows

@@ -13,7 +13,7 @@ from msgspec.structs import force_setattr
 from cachecost.base.errors import Fault, InputError, nearest
 from cachecost.base.limits import LINE
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import Warn, comment_note, open_input, quiet, skip_comments
+from cachecost.conversations.input_files import KeepsContent, Warn, comment_note, open_input, quiet, skip_comments
 from cachecost.conversations.readers.common.peek import TIMES
 from cachecost.conversations.start_times import order_by_time
 
@@ -192,7 +192,12 @@ def read_conversation(path: Path, format_: str = "auto", warn: Warn = quiet) -> 
 
 
 def read_calls(
-    path: Path, format_: str = "auto", warn: Warn = quiet, keep_content: bool = True, *, says_format: bool = True
+    path: Path,
+    format_: str = "auto",
+    warn: Warn = quiet,
+    keep_content: KeepsContent | bool = True,
+    *,
+    says_format: bool = True,
 ) -> Iterator[Call]:
     """The calls in a file in time order; what is not known is a request log. With `says_format`, the format that was
     detected goes to `warn`, and what that format never contains.
@@ -214,17 +219,21 @@ def read_calls(
     return calls_in_time(path, name, warn, keep_content, warn)
 
 
-def calls_in_time(path: Path, name: str, warn: Warn, keep_content: bool = True, says: Warn = quiet) -> Iterator[Call]:
+def calls_in_time(
+    path: Path, name: str, warn: Warn, keep_content: KeepsContent | bool = True, says: Warn = quiet
+) -> Iterator[Call]:
     """The calls of a file of the format `name` in the order of their times (time_order.py).
 
-    Notes on times go to `warn`, those of the reader to `says`. Raises InputError at the end.
+    Only a request log, which is never in memory as a whole, decides call by call whether content is kept. Notes on
+    times go to `warn`, those of the reader to `says`. Raises InputError at the end.
     """
     if note := comment_note(path):
         says(f"{path}: {note}")
     file = str(path)
+    keep = keep_content if name == "request-log" else keep_content is not False
 
     def calls_with_file() -> Iterator[Call]:
-        for call in CALLS[name].calls(path, says, keep_content):
+        for call in CALLS[name].calls(path, says, keep):
             force_setattr(call, "file", file)  # it is fresh from the reader; a copy takes time
             yield call
 

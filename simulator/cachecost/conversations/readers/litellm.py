@@ -19,12 +19,18 @@ from cachecost.conversations.input_files import Warn, quiet
 from cachecost.conversations.json_object import JsonObject
 from cachecost.conversations.readers.apis.formats import FAILED, Body, answer_of, from_messages, is_anthropic
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses
-from cachecost.conversations.readers.call_builder import CallBuilder, errors_at, first_keys, objects, sort_by_start
+from cachecost.conversations.readers.call_builder import (
+    CallBuilder,
+    errors_at,
+    first_keys,
+    objects,
+    sort_by_start,
+)
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.traces import object_within, value_at, values_at
 from cachecost.conversations.usage_shapes import usage_from
-from cachecost.providers.hosts import parse_model_name
+from cachecost.providers.hosts import host_of_named, parse_model_name
 from cachecost.providers.usage import Usage
 
 MODEL_CALLS = {"completion", "text_completion", "anthropic_messages", "responses", "generate_content"}
@@ -70,6 +76,7 @@ def _build_call(row: JsonObject, call_type: str, builder: CallBuilder, notes: Re
     and which is added to `traces`; a spend log does not distinguish the two. Raises NotAMessage."""
     parameters, messages = _request(row)
     model, host = parse_model_name(row.text("model"), row.text("custom_llm_provider", ""))
+    host = host_of_named(host, str(row.data.get("api_base") or ""), model)
     status, start, response = _status(row), _moment(row, "startTime"), value_at(row.data, "response")
     notes.add("call", "without messages: only usage is known", _is_missing(messages) and status is None)
     body = _body(model, call_type, messages, parameters)

@@ -27,7 +27,7 @@ from cachecost.base.limits import MOST_NUMBER, TOO_DEEP, OutOfLimits, is_number,
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call, parse_iterations, parse_lengths, parse_usage
-from cachecost.conversations.input_files import Warn, quiet
+from cachecost.conversations.input_files import KeepsContent, Warn, quiet
 from cachecost.conversations.readers.call_builder import request_keys
 from cachecost.conversations.readers.common.message_threads import PARAMETER as THREAD
 from cachecost.conversations.readers.common.message_threads import MessageThreads
@@ -52,6 +52,7 @@ class Frame(NamedTuple):
     heads: BodyHead
     request: Request
     row: tuple[Any, ...]
+    keeps_content: bool
 
     def gaps(self, line: BufferLine) -> tuple[str, int, int] | None:
         """The timestamp of `line`, and where its messages start and stop; None if it has another frame."""
@@ -296,9 +297,10 @@ def sniff(head: bytes) -> str | None:
     return 'its first line has a "request"' if "request" in top_keys(head) else None
 
 
-def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
+def calls(path: Path, warn: Warn = quiet, keep_content: KeepsContent | bool = True) -> Iterator[Call]:
     """The calls of a log, in order; see `RequestLog.calls`. A last line that is cut off gives a warning."""
-    log = RequestLog(path, Intake(keep_content))
+    keeps = None if isinstance(keep_content, bool) else keep_content
+    log = RequestLog(path, Intake(keep_content is not False), keeps)
     yield from log.calls()
     if log.unfinished:
         warn(f"{path}:{log.unfinished} the last line is still being written: skipped")
@@ -404,9 +406,11 @@ _decode_answer = msgspec.json.Decoder(_Answer).decode
 class RequestLog:
     """A log, read line by line. `unfinished` is the number of a last line that was still being written: skipped."""
 
-    def __init__(self, path: Path, intake: Intake) -> None:
+    def __init__(self, path: Path, intake: Intake, keeps_content: KeepsContent | None = None) -> None:
+        """`keeps_content` decides call by call; None: as the intake does."""
         self.path = path
         self.intake = intake
+        self._keeps_content = keeps_content
         self.unfinished: int | None = None
         self._faults: list[Fault] = []
         self._decoder = msgspec.json.Decoder(RawRow)
@@ -452,6 +456,7 @@ class RequestLog:
             rest.decode()
         raws = self._array.decode(rest)[1:]
         trail = found.conversation.trail.cut(found.messages)
+        self.intake.keep_content = frame.keeps_content
         self.intake.add(trail, raws, frame.heads)
         request = self.intake.again(frame.request, frame.heads, trail)
         start = self._starts.next(timestamp)
@@ -483,7 +488,7 @@ class RequestLog:
         if bytes(tried.timestamp) == b'"%b"' % TRIED and list(map(bytes, tried.request.messages)) == [CUT]:
             heads = self.intake.heads(raw.request)
             row = tuple(getattr(call, name) for name in FRAME_FIELDS)
-            self._frames.keep(Frame(frame_bytes, heads, call.request, row))
+            self._frames.keep(Frame(frame_bytes, heads, call.request, row, self.intake.keep_content))
         return call
 
     def _read_whole(self, number: int, line: bytes) -> Call | None:
@@ -525,7 +530,11 @@ class RequestLog:
         usage, path = raw.usage_and_path()
         by_url = raw.complete_body()
         host = raw.parse("host") or by_url or host_of_message(raw.answer_id())
-        start, request = self._starts.next(timestamp), self.intake.request(raw.request, before)
+        start = self._starts.next(timestamp)
+        if self._keeps_content:
+            model = str(load(bytes(raw.request.model), "request.model"))
+            self.intake.keep_content = self._keeps_content(host, model, day_of(start) if timestamp else None)
+        request = self.intake.request(raw.request, before)
         response = raw.answer(request, self.intake.keep_content)
         billed = parse_usage(usage, path) if usage is not None else None
         if THREAD in request.params:

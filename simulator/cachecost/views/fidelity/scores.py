@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import PurePath
 from statistics import median
@@ -35,14 +35,16 @@ class Score:
 
     Errors are shares of the billed input tokens; dollars are of the input side, of calls whose price is known; None if
     that is none. `known` leaves out the calls that are unknown. `ranges` are calls on hosts that do not promise their
-    hits, `held` those whose range holds, `coverage` the mean share of them in which it is to hold. `late` are misses
-    that the visibility lag probably caused, `warm` those of the unknown that read what was cached before the recording
-    began, `cold_written` cold starts that were billed a write.
+    hits, `held` those whose range holds, `coverage` the mean share of them in which it is to hold. In none of these are
+    the `spanning`, whose range is as wide as the prompt; `width` is the median one of all, as a share of the prompt.
+    `late` are misses that the visibility lag probably caused, `warm` those of the unknown that read what was cached
+    before the recording began, `cold_written` cold starts that were billed a write.
     """
 
     def __init__(self, name: str, judgements: Sequence[Judgement]) -> None:
         hits, cold, unknown = ([one for one in judgements if one.kind == kind] for kind in ("hit", "cold", "unknown"))
-        ranges = [one for one in judgements if one.has_range]
+        widths = sorted(one.range_width for one in judgements if one.has_range)
+        ranges = [one for one in judgements if one.has_range and not one.spans_prompt]
         errors = sorted(one.token_error for one in judgements)
         self.name, self.calls, self.unknown = name, len(judgements), len(unknown)
         self.hits, self.exact_hits = len(hits), sum(one.exact for one in hits)
@@ -51,6 +53,7 @@ class Score:
         self.median, self.p95 = percentile(errors, 50), percentile(errors, 95)
         self.ranges, self.held = len(ranges), sum(one.holds for one in ranges)
         self.coverage = sum(one.coverage for one in ranges) / len(ranges) if ranges else 0.0
+        self.spanning, self.width = len(widths) - len(ranges), percentile(widths, 50)
         self.late = sum(one.cause == "visibility_lag" for one in judgements)
         self.warm = sum(one.cause == "warm_start" for one in unknown)
         whole = _dollars(judgements)
@@ -70,9 +73,14 @@ class Score:
 
     @property
     def ranges_in_words(self) -> str:
-        """Of how many calls the range holds, and of how many it is to: "9 of 10 (stated for 90%)"."""
-        stated = "all" if self.coverage == 1 else percent(self.coverage)
-        return f"{self.held:,} of {self.ranges:,} (stated for {stated})"
+        """Of how many calls the range holds, and the share of which it is to: "9 of 10 (90%)"."""
+        return f"{self.held:,} of {self.ranges:,} ({percent(self.coverage)})" if self.ranges else ""
+
+    @property
+    def width_in_words(self) -> str:
+        """How wide ranges are, and how many as wide as the prompt: "43%, 2 all"; "" where there are none."""
+        spanning = f", {self.spanning:,} all" if self.spanning else ""
+        return f"{percent(self.width)}{spanning}" if self.ranges or self.spanning else ""
 
     @property
     def off_usd(self) -> Decimal | None:
@@ -146,13 +154,14 @@ class HostPart:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often a range or an error margin holds, by part: (calls where it holds, calls)."""
+    """How often a range or an error margin holds, by part: (calls where it holds, calls). `width` is that of ranges."""
 
     what: str
     stated: str
     fitted: tuple[int, int]
     held_out: tuple[int, int]
     clients: int
+    width: str = ""
 
     @property
     def is_thin(self) -> bool:
@@ -187,7 +196,9 @@ def coverages(fidelity: Fidelity) -> list[Coverage]:
     for host, share in sorted({(one.host, one.coverage) for one in ranged}):
         own = [one for one in ranged if (one.host, one.coverage) == (host, share)]
         stated = f"{percent(share)} of calls" if 0 < share < 1 else "from nothing to the ideal"
-        found.append(_coverage(f"{host}: tokens read", stated, own, lambda one: one.holds))
+        narrow = [one for one in own if not one.spans_prompt]
+        made = _coverage(f"{host}: tokens read", stated, narrow, lambda one: one.holds)
+        found.append(replace(made, width=Score(host, own).width_in_words))
     measured = [
         one
         for one in fidelity.estimates

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
     DETAIL,
+    ZERO_CLASS,
     Column,
     Table,
     build_table,
@@ -51,15 +52,14 @@ HELD_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class HostScore:
-    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `reads` are
-    the judged calls that read something, `missed` those that were to read something and read nothing, `clients` who
-    recorded the judged calls, `models` how many they were of."""
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are
+    the judged calls that were to read something and read nothing, `clients` who recorded the judged calls, `models` how
+    many they were of."""
 
     host: str
     matching: str
     score: Score
     worst: int = 0
-    reads: int = 0
     missed: int = 0
     is_identity: bool = False
     clients: int = 0
@@ -74,14 +74,16 @@ class HostScore:
         totals = self.score
         if not judged:
             return "nothing knowable recorded: documented only" if totals.calls else "nothing recorded: documented only"
-        held = f"the range holds in {totals.held:,} of {totals.ranges:,}"
-        if totals.ranges and not totals.knowable:
-            return f"{held} calls, {self.reads:,} of them with reads; {basis}"
-        if totals.right == totals.knowable:
+        if totals.hits and totals.right == totals.knowable:
             return f"confirmed; {basis}"
-        missed = f"; {count_text(self.missed, 'hit')} read nothing" if self.missed else ""
-        ranges = f"; {held}" if totals.ranges else ""
-        return f"right in {totals.right:,} of {totals.knowable:,}{missed}{ranges}; {basis}"
+        kind = "" if totals.hits else " cold starts"  # which say little: where nothing was sent, nothing is read
+        words = {
+            f"right in {totals.right:,} of {totals.knowable:,}{kind}": totals.knowable,
+            f"{count_text(self.missed, 'hit')} read nothing": self.missed,
+            f"the range holds in {totals.held:,} of {totals.ranges:,}": totals.ranges,
+            f"{count_text(totals.spanning, 'range')} as wide as the prompt": totals.spanning,
+        }
+        return "; ".join([*(text for text, calls in words.items() if calls), basis])
 
 
 def host_scores(fidelity: Fidelity) -> list[HostScore]:
@@ -102,7 +104,6 @@ def host_scores(fidelity: Fidelity) -> list[HostScore]:
                 matching,
                 Score(host, own),
                 max(off, default=0),
-                sum(one.billed.read > 0 for one in judged),
                 sum(one.kind == "cold" and not one.exact for one in judged),
                 is_identity,
                 len({one.client for one in judged}),
@@ -117,7 +118,12 @@ def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
     totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
-    exact = {one.name: _share(one.right, one.knowable) for one in totals if one.right >= EXACT_SHARE * one.knowable > 0}
+    certain = [
+        one for one in totals if one.hits or not (one.ranges or one.spanning)
+    ]  # cold starts say little of a range
+    exact = {
+        one.name: _share(one.right, one.knowable) for one in certain if one.right >= EXACT_SHARE * one.knowable > 0
+    }
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
@@ -183,13 +189,16 @@ SCORE_HEADERS = (
     *("billed", "off by", "billed, unknown"),
 )
 RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
-HOST_HEADERS = ("caches", "what recordings say", "calls", "hits exact", "cold exact", "in range", "unknown", "worst")
-HOST_RANKS = {"worst": COUNT, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
-PART_HEADERS = (
-    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "unknown", "95th"),
-    *("billed", "off by", "remark"),
+HOST_HEADERS = (
+    *("caches", "what recordings say", "calls", "hits exact", "cold exact"),
+    *("in range (stated)", "range width", "unknown", "worst"),
 )
-COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "remark")
+HOST_RANKS = {"worst": ZERO_CLASS, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
+PART_HEADERS = (
+    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
+    *("unknown", "95th", "billed", "off by", "remark"),
+)
+COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "range width", "remark")
 MOST_PLACES = 3
 MOST_ROWS, LONGEST_NAME = 20, 40
 
@@ -242,14 +251,15 @@ def host_table(fidelity: Fidelity, *, recorded_only: bool = False) -> Table:
                 f"{score.calls:,}",
                 _count_of(score.exact_hits, score.hits),
                 _count_of(score.exact_cold, score.cold),
-                score.ranges_in_words if score.ranges else "",
+                score.ranges_in_words,
+                score.width_in_words,
                 f"{score.unknown:,}",
                 f"{row.worst:,}",
             )
             rows.append((row.host, *cells))
         elif not recorded_only:
-            rows.append((row.host, "", row.standing, "0", "", "", "", "", ""))
-    caption = "Predicted against billed, by host; worst is tokens off"
+            rows.append((row.host, "", row.standing, "0", *[""] * 6))
+    caption = "Predicted against billed, by host; range width is a share of the prompt, worst is tokens off"
     return _ranked(build_table(caption, ("host", *HOST_HEADERS), rows, words=3), HOST_RANKS)
 
 
@@ -266,6 +276,7 @@ def part_table(fidelity: Fidelity) -> Table:
             _count_of(row.score.exact_cold, row.score.cold),
             f"{row.score.cold_written:,}" if row.score.cold else "",
             _count_of(row.score.held, row.score.ranges),
+            row.score.width_in_words,
             f"{row.score.unknown:,}",
             percent(row.score.p95),
             dollars(row.score.known.billed) if row.score.known.billed is not None else "",
@@ -284,7 +295,7 @@ def coverage_table(fidelity: Fidelity) -> Table:
     for one in coverages(fidelity):
         parts = (one.fitted, one.held_out)
         shares = [f"{held:,} of {calls:,} ({percent(held / calls)})" if calls else "" for held, calls in parts]
-        rows.append((one.what, one.stated, *shares, "thin" if one.is_thin else ""))
+        rows.append((one.what, one.stated, *shares, one.width, "thin" if one.is_thin else ""))
     return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
 
 
@@ -350,7 +361,6 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
                 **pick(row, "files", "clients"),
                 "thin": row.is_thin,
                 **_score(row.score),
-                "ranges": {"judged": row.score.ranges, "hold": row.score.held},
             }
             for row in (host_parts(fidelity) if fidelity.is_evidence else ())
         ],
@@ -359,6 +369,7 @@ def fidelity_object(fidelity: Fidelity) -> dict[str, Any]:
                 **pick(row, "what", "stated"),
                 "fitted": {"holds": row.fitted[0], "calls": row.fitted[1]},
                 "held_out": {"holds": row.held_out[0], "calls": row.held_out[1]},
+                "width": row.width or None,
                 "thin": row.is_thin,
             }
             for row in (coverages(fidelity) if fidelity.is_evidence else ())
@@ -379,8 +390,9 @@ def judgement_row(one: Judgement) -> dict[str, Any]:
     """A recorded call as a row: what was predicted without its own bill, what was billed, and whether that is exact."""
     dollars = {"predicted_usd": exact_or_none(one.predicted_usd), "billed_usd": exact_or_none(one.billed_usd)}
     least, most = one.bounds or (None, None)
-    bounds = {"least": least, "most": most, "coverage": one.coverage, "holds": one.holds} if one.bounds else None
-    return {**_mismatch(one), "exact": one.exact, "range": bounds, **dollars}
+    found = {"width": one.range_width, "spans_prompt": one.spans_prompt}
+    bounds = {"least": least, "most": most, "coverage": one.coverage, "holds": one.holds, **found}
+    return {**_mismatch(one), "exact": one.exact, "range": bounds if one.bounds else None, **dollars}
 
 
 def _mismatch(one: Judgement) -> dict[str, Any]:
@@ -398,8 +410,11 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
 
 
 def _counts(totals: Score) -> dict[str, Any]:
-    """Of ranges, `stated` is the share of the calls in which they are to hold, `observed` that in which they do."""
+    """Of ranges, `stated` is the share of the calls in which they are to hold, `observed` that in which they do,
+    `width` the median one as a share of the prompt; `span_prompt` counts those as wide, which are in no other count."""
     shares = {"stated": totals.coverage, "observed": totals.held / totals.ranges} if totals.ranges else {}
+    if totals.ranges or totals.spanning:
+        shares |= {"width": totals.width, "span_prompt": totals.spanning}
     return {
         "calls": totals.calls,
         "hits": {"knowable": totals.hits, "exact": totals.exact_hits},
@@ -431,17 +446,21 @@ INTRODUCTION = """\
 Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
 calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
 tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
-judged. A call that reads what only an unrecorded earlier call can have written, or kept alive, is *unknown*: it is
-listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off by*, which is predicted minus
-*billed* of the other calls. The prompts that are far off (*95th*) hold what a request does not show the tokens of:
-results of server tools, what compaction left, images and PDFs. What was seen fewer than five times, or by one client,
-is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
+judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
+alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
+by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
+of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
+not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
+times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
 """
 HOSTS = """\
 Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
-the recording sent, and a hit is exact if it is the very number. They promise no hit: a call that another of their
-machines answers reads nothing, and counts against the prediction. Hosts that do not say how they match get a range
-from nothing to the ideal, which never counts as exact. *Worst* is how many tokens a judged call is off."""
+the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
+hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
+say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
+how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
+as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
+is off."""
 
 PARTS = """\
 A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
@@ -535,11 +554,31 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
         console.print(f"  {one.kind:8} {place} {one.model}: {one.reason}", markup=False, soft_wrap=True)
     if len(wrong) > MOST_MISMATCHES:
         console.print(f"  … and {len(wrong) - MOST_MISMATCHES:,} more (--json has all)", markup=False)
-    for where, why in fidelity.not_judged[:MOST_MISMATCHES]:
-        console.print(f"  not judged: {where} {why}", markup=False, soft_wrap=True)
+    for line in _not_judged_lines(fidelity.not_judged):
+        console.print(f"  {line}", markup=False, soft_wrap=True)
     console.print(f"  tokens   {fidelity.token_source}", markup=False)
     if note := hidden_note(tables, "--html F"):
         console.print(f"  {note}", markup=False, soft_wrap=True)
+
+
+def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """What was not judged, and why: a line for each reason."""
+    places: dict[str, list[str]] = {}
+    for where, why in not_judged:
+        places.setdefault(why, []).append(where)
+    for why, found in [*places.items()][:MOST_MISMATCHES]:
+        more = f" and {len(found) - 1:,} more:" if len(found) > 1 else ""
+        yield f"not judged: {found[0]}{more} {why}"
+    if len(places) > MOST_MISMATCHES:
+        yield f"… and {len(places) - MOST_MISMATCHES:,} more reasons (--json has all)"
+
+
+def _range_words(whole: Score) -> str:
+    stated = f"stated for {'all' if whole.coverage == 1 else percent(whole.coverage)}"
+    held = f"{whole.held:,} of {whole.ranges:,} ({stated}) hold" if whole.ranges else ""
+    width = f"{percent(whole.width)} of the prompt wide at the median"
+    more = "are as wide as the prompt and predict nothing"
+    return "; ".join(filter(None, (held, width, f"{whole.spanning:,} {more}" if whole.spanning else "")))
 
 
 def score_lines(whole: Score) -> list[str]:
@@ -556,5 +595,5 @@ def score_lines(whole: Score) -> list[str]:
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
-        *([f"ranges     {whole.ranges_in_words} hold"] if whole.ranges else []),
+        *([f"ranges     {_range_words(whole)}"] if whole.width_in_words else []),
     ]

@@ -12,6 +12,7 @@ from rich.console import Console
 from cachecost.analysis.comparison.summary import (
     Summary,
     apart_sentences,
+    count_refusals,
     rank_sentences,
     shown_name,
     summarise_ledgers,
@@ -256,8 +257,4 @@ def _are_priced(ledgers: Sequence[Ledger]) -> bool:
 
 
 def _errors(rows: Sequence[CallRow]) -> dict[str, int]:
-    reasons: dict[str, int] = {}
-    for row in rows:
-        if row.error is not None:
-            reasons[row.error] = reasons.get(row.error, 0) + 1
-    return reasons
+    return {one.reason: one.calls for one in count_refusals(rows)}

@@ -32,6 +32,7 @@ DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
 OPENAI_BREAKPOINT = "prompt_cache_breakpoint"
 BREAKPOINTS = (BREAKPOINT, OPENAI_BREAKPOINT)
 TEXTS = ("text", "input_text", "output_text", "summary_text", "reasoning_text")
+IMAGES = ("image_url", "input_image", "computer_screenshot")
 SHORT: Body = {"type": "ephemeral"}
 EXPLICIT = "explicit"
 CHOICES = {"auto": "auto", "none": "none", "required": "any", "any": "any"}
@@ -96,7 +97,7 @@ def part(raw: Any, path: str, breakpoint: Body) -> Body:
         if not isinstance(raw.get(name), str):
             raise NotAMessage(f"{path}.{name}", "a text", raw.get(name))
         block = {"type": "text", "text": raw[name]}
-    elif kind in ("image_url", "input_image"):
+    elif kind in IMAGES:
         image = raw.get("image_url")
         inner = image if isinstance(image, Mapping) else raw
         url = inner.get("url") if isinstance(image, Mapping) else image
@@ -361,11 +362,11 @@ def _add_item(turns: Turns, item: Mapping[str, Any], path: str, breakpoint: Body
         turns.add("system" if role == "developer" else role, blocks, joins=role == "assistant")
     elif str(kind).endswith("_output"):
         output = item.get("output")
-        if isinstance(output, Mapping) or (
-            isinstance(output, list)
-            and not all(isinstance(one, Mapping) and str(one.get("type")).startswith("input_") for one in output)
-        ):
-            output = json.dumps(output)
+        pieces = [output] if isinstance(output, Mapping) else output  # one piece: what a computer shows
+        if isinstance(pieces, list):
+            kinds = [str(one.get("type")) if isinstance(one, Mapping) else "" for one in pieces]
+            is_shown = all(kind in IMAGES or kind.startswith("input_") for kind in kinds)
+            output = pieces if is_shown else json.dumps(output)
         result = tool_result(item.get("call_id"), parts(output, f"{path}.output", breakpoint))
         turns.add("user", [copy_breakpoint(result, item, breakpoint)], result=True)
     elif kind in ("function_call", "custom_tool_call"):

@@ -37,7 +37,7 @@ from cachecost.conversations.readers.otel import messages
 from cachecost.conversations.readers.traces import text_at
 from cachecost.conversations.usage_shapes import usage_from
 from cachecost.prompts.request import show_found
-from cachecost.providers.hosts import host_at, host_names, host_of_provider, parse_model_name
+from cachecost.providers.hosts import host_of_named, host_of_provider, parse_model_name
 from cachecost.providers.usage import Usage
 
 ERRORS = (2, "STATUS_CODE_ERROR", "ERROR", "StatusCode.ERROR")
@@ -409,9 +409,6 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
         )
         notes.add("span", f"{'with truncated' if cut else 'without'} messages: only usage is known")
     model, host = parse_model_name(text_at(attributes, MODELS), text_at(attributes, PROVIDERS))
-    # an instrumentation calls each server of a protocol by the name of its client library
-    at = host_at(str(attributes.get("server.address") or ""), model)
-    is_sure = at in host_names() or (host in (None, "openai", "anthropic") and at)
     limit = attributes.get("gen_ai.request.max_tokens")
     times = ("gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token")
     first = next((attributes[name] for name in times if name in attributes), 0.0)
@@ -421,7 +418,7 @@ def _parse_call(span: OtelSpan, notes: ReaderNotes) -> dict[str, Any]:
         "answer": messages.answer_of_span(attributes, span.events),
         "timestamp": iso(span.start),
         "first_token_s": float(first) if isinstance(first, (int, float)) and first >= 0 else 0.0,
-        "host": at if is_sure else host,
+        "host": host_of_named(host, str(attributes.get("server.address") or ""), model),
         "status": status,
         "session": text_at(attributes, SESSIONS) or span.trace,
         "id": text_at(attributes, ("gen_ai.response.id",)) or f"{span.trace}/{span.id}",
