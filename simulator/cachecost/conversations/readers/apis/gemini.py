@@ -37,6 +37,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
         "tools": _tools(_list_at(body.get("tools") or [], "tools")),
         "tool_choice": _choice(object_at(body.get("toolConfig"), "toolConfig")),
         "output_config": _output(config),
+        "service_tier": service_tier(body),
     }
     messages: list[Body] = []
     for number, one in enumerate(contents):
@@ -47,6 +48,14 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
         content = parser.blocks(message.get("parts") or [], f"{path}.parts")
         messages.append({"role": ROLES[role], "content": content})
     return {**{name: value for name, value in found.items() if value not in (None, [], {})}, "messages": messages}
+
+
+def service_tier(stated: Mapping[str, Any]) -> str | None:
+    """The service tier that a body or an answer of Gemini or Converse states; None: none."""
+    value = stated.get("serviceTier")
+    tier = str((value.get("type") if isinstance(value, Mapping) else value) or "").lower()
+    tier = tier.removeprefix("service_tier_")  # how Gemini's enum spells it
+    return None if tier in ("", "unspecified") else tier
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:
