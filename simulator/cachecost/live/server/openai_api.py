@@ -112,7 +112,7 @@ class OpenAIApi(ServedApi):
         kind = TYPES.get(status, INVALID) if refused.type in OF_STATUS.values() else refused.type
         error: Wire = {"message": refused.message, "type": kind, "param": named and named[1]}
         if (model := missing_model(refused)) is not None:
-            message = f"The model `{model}` does not exist or you do not have access to it."
+            message = f"The model `{WAYS.sub('', model)}` does not exist or you do not have access to it."
             error |= {"message": message, "param": None, "code": "model_not_found"}
         else:
             error["code"] = getattr(refused, "details", {}).get("error_code") or CODES.get(status)
