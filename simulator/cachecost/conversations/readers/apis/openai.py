@@ -50,10 +50,11 @@ def _breakpoint(ttl: Any) -> Body:
 def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
     """The model of a request, and the breakpoint that OpenAI places itself.
 
-    The model has the mode of its cache where that is explicit, and how long entries are kept where that is asked for:
-    the id of those rules. A gateway sends other makers' models the same parameters: they have no such mode. The breakpoint stands only where `pieces` (messages or items)
-    or their parts have some of the client's too, or where it has another TTL than the host's default: without it,
-    breakpoints alone would mean that the host places none. In explicit mode it does not.
+    The model has the mode of its cache where that is explicit, and how long entries are kept where that is asked
+    for: the id of those rules. A gateway sends other makers' models the same parameters: they have no such mode. The
+    breakpoint stands only where `pieces` (messages or items) or their parts have some of the client's too, or where it
+    has another TTL than the host's default: without it, breakpoints alone would mean that the host places none. In
+    explicit mode it does not.
     """
     model = body.get("model")
     retention = body.get("prompt_cache_retention")
