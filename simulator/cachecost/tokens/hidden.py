@@ -78,7 +78,9 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
         prefix, tail = added.adaptive_prefix, added.adaptive_tail
     layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
     if request.deferred:
-        layers["tools"] += places.deferred_search if _has_tool_search(request) else places.deferred
+        types = [str((block.content or {}).get("type")) for block in request.tools.blocks]
+        is_searched = any(kind.startswith("tool_search_tool_") for kind in types)
+        layers["tools"] += places.deferred_search if is_searched else places.deferred
     between = min(places.before_system, rest) if head else 0
     is_interleaved = is_budgeted and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
     layers["system"] += between
@@ -131,11 +133,6 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
     if rules.assumptions.tool_choice_invalidation == "never":
         return before, auto - before, longer + after
     return before, auto - before + longer, after
-
-
-def _has_tool_search(request: Request) -> bool:
-    types = (str((block.content or {}).get("type")) for block in request.tools.blocks)
-    return any(kind.startswith("tool_search_tool_") for kind in types)
 
 
 def _has_tools(request: Request) -> bool:

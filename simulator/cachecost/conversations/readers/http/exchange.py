@@ -417,6 +417,8 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             for names in (("usage", "usageMetadata", "usage_metadata"), ("id", "responseId"), ("model", "modelVersion"))
         )
         content, created = api.answer(whole), whole.get("created") or whole.get("created_at")
+        served = {**object_or_empty(usage), **whole}
+        tier = parameters_in(headers).get("service_tier") or service_tier(served)
         billed = None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole)
         passes = objects_in(object_or_empty(usage).get("iterations")) if route.api == "messages" else []
         return {
@@ -424,18 +426,12 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             "usage": billed,
             "iterations": tuple(iteration_of(one, f"usage.iterations.{n}") for n, one in enumerate(passes)),
             "answer_id": str(id_ or ""),
-            "served": _served({**object_or_empty(usage), **whole}, headers),
+            "served": {**served, **({"service_tier": tier} if tier else {})},
             "model": str(model or ""),
             "created": iso(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
         }
     except NotAMessage as error:
         raise Misplaced(at, error) from None
-
-
-def _served(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
-    """An answer with its usage, and the service tier by the name that most APIs give it."""
-    tier = parameters_in(headers).get("service_tier") or service_tier(answer)
-    return answer if tier is None else {**answer, "service_tier": tier}
 
 
 def _session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str:
