@@ -71,6 +71,7 @@ APIS = {
     "gemini": Api("https://generativelanguage.googleapis.com", "/v1beta/models/{model}:generateContent", GEMINI),
     "xai": Api("https://api.x.ai", "/v1/chat/completions", CHAT),
     "xai-responses": Api("https://api.x.ai", "/v1/responses", RESPONSES),
+    "moonshot": Api("https://api.moonshot.ai", "/v1/chat/completions", CHAT),
     "deepseek": Api("https://api.deepseek.com", "/chat/completions", CHAT),
     "mistral": Api("https://api.mistral.ai", "/v1/chat/completions", CHAT),
     "groq": Api("https://api.groq.com", "/openai/v1/chat/completions", CHAT),
@@ -127,6 +128,9 @@ groq              openai/gpt-oss-120b        {"service_tier": "on_demand"}      
 groq              openai/gpt-oss-120b        {"service_tier": "flex"}                               none   -     no
 anthropic         claude-opus-5              {"betas": ["context-1m-2025-08-07"]}                   1      kept  yes
 anthropic         claude-opus-5              {"context_management": {"edits": []}}                  1      kept  yes
+moonshot          kimi-k3                    {"prompt_cache_options": {"ttl": "5m"}}                1      kept  yes
+moonshot          kimi-k3                    {"prompt_cache_options": {"ttl": "1h"}}                2      lost  yes
+moonshot          kimi-k3                    {"prompt_cache_key": "a"}                              1      lost  yes
 qwen-responses    qwen3.8-max                x-dashscope-session-cache:enable                       1.25   lost  yes
 qwen-responses    qwen3.8-max                x-dashscope-session-cache:disable                      1      kept  yes
 """
@@ -281,6 +285,19 @@ def test_retention_is_how_long_entries_are_kept(
     stated = {"prompt_cache_retention": retention} if retention else {}
     first, second = (call_of(api, model, minute, **stated) for minute in (0, pause))
     assert (rows_of(first, second)[1].usage.read > 1000) == is_read
+
+
+def test_an_hour_of_kimi_k3_is_kept_and_paid_as_such() -> None:
+    hour, short = {"prompt_cache_options": {"ttl": "1h"}}, {"prompt_cache_options": {"ttl": "5m"}}
+    for stated, pause, is_read in ((hour, 59, True), (short, 4, True), (short, 6, False), ({}, 6, False)):
+        first, second = rows_of(*(call_of("moonshot", "kimi-k3", minute, **stated) for minute in (0, pause)))
+        assert (second.usage.read > 1000) == is_read
+        assert (first.usage.write_1h > 1000, first.usage.write_5m > 1000) == (stated is hour, stated is not hour)
+    usage = {"prompt_tokens": 5000, "completion_tokens": 1, "cache_write_tokens": 4864}
+    answer = json.dumps({"usage": usage, "choices": [{"message": {"role": "assistant", "content": "x"}}]})
+    for stated, paid in ((hour, 6), (short, 3)):
+        billed = call_of("moonshot", "kimi-k3", response=((), answer), **stated).billed
+        assert billed is not None and (billed.write_1h if paid == 6 else billed.write_5m) == 4864
 
 
 def test_retention_before_it_was_the_default() -> None:

@@ -135,6 +135,7 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
     ),
     "cache_key": lambda request, rules: next(filter(None, map(request.params.get, CACHE_KEYS)), None),
     "service_tier": lambda request, rules: terms_of(request.params, False).tiers,
+    "ttl": lambda request, rules: rules.endpoint,
     "images_detail": lambda request, rules: None,  # it is part of the image's block
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

@@ -133,7 +133,7 @@ WHERE_STATED = (
     *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
     *("shared_prefix_tokens", "late_answer"),
-    *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens"),
+    *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens", "charged_ttl"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -273,6 +273,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The reasoning of an answer stays in the prompt, and cached, though no client sends it back."""
     answer_end_tokens: int = 0
     """Tokens that close an answer whose reasoning stays."""
+    charged_ttl: str = ""
+    """The TTL at whose price whole steps that are not read are charged: 5m or 1h. Empty: writes are free. Grid."""
     read_range: StatedRange | None = None
     """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True

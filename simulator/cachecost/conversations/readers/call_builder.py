@@ -28,6 +28,8 @@ from cachecost.providers.prices import served_params
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
+AN_HOUR = "-1h"
+"""What ends the id of a model that keeps an hour all that it writes: its usage does not tell TTLs apart."""
 NOTHING: Mapping[str, Any] = {}
 WHITE = re.compile(r"[ \t\r\n]*")
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -66,6 +68,8 @@ class CallBuilder:
         content = content_blocks(answer if isinstance(answer, str) else list(answer), "response.content")
         start = self._starts.next(timestamp)
         request = self._intake.body(served_params(body, served))
+        if usage is not None and request.model.endswith(AN_HOUR):
+            usage = replace(usage, write_5m=0, write_1h=usage.write)
         response = answer_blocks(content, request.deferred, self._keep)
         return Call(
             self._threads.complete(request, start, answer_id, response, usage is not None),

@@ -150,7 +150,7 @@ def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
 Wire = Mapping[str, Any]
 LARGEST_PAGE = 1000
 ALIASES = "_aliases"
-WAYS = re.compile(r"-(explicit|in-memory|24h)$")
+WAYS = re.compile(r"-(explicit|in-memory|24h|1h)$")
 """What ends the ids by which our rules tell a way of caching apart: no model of an API."""
 
 

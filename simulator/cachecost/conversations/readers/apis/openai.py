@@ -57,10 +57,11 @@ def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> 
     explicit mode it does not.
     """
     model = body.get("model")
-    retention = body.get("prompt_cache_retention")
-    if isinstance(model, str) and isinstance(retention, str):
-        model = model_at(model, retention.replace("_", "-"))
-    if object_or_empty(body.get("prompt_cache_options")).get("mode") == EXPLICIT:
+    options = object_or_empty(body.get("prompt_cache_options"))
+    for way in (body.get("prompt_cache_retention"), options.get("ttl")):
+        if isinstance(model, str) and isinstance(way, str):
+            model = model_at(model, way.replace("_", "-"))
+    if options.get("mode") == EXPLICIT:
         if isinstance(model, str) and "gpt-" in model:
             model = f"{model.removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}"
         return {"model": model}
