@@ -69,6 +69,11 @@ APIS = {
     "bedrock": Api("https://bedrock-runtime.us-east-1.amazonaws.com", "/model/{model}/converse", CONVERSE),
     "bedrock-invoke": Api("https://bedrock-runtime.us-east-1.amazonaws.com", "/model/{model}/invoke", MESSAGES),
     "gemini": Api("https://generativelanguage.googleapis.com", "/v1beta/models/{model}:generateContent", GEMINI),
+    "vertex": Api(
+        "https://us-central1-aiplatform.googleapis.com",
+        "/v1/projects/p/locations/global/publishers/google/models/{model}:generateContent",
+        GEMINI,
+    ),
     "xai": Api("https://api.x.ai", "/v1/chat/completions", CHAT),
     "xai-responses": Api("https://api.x.ai", "/v1/responses", RESPONSES),
     "moonshot": Api("https://api.moonshot.ai", "/v1/chat/completions", CHAT),
@@ -119,6 +124,8 @@ gemini            gemini-4-argon             {"serviceTier": "flex"}            
 gemini            gemini-4-argon             {"service_tier": "SERVICE_TIER_PRIORITY"}              1.8    kept  yes
 gemini            gemini-4-argon             {"serviceTier": "standard"}                            1      kept  yes
 gemini            gemini-3.8-flash           {"serviceTier": "priority"}                            none   -     no
+vertex            gemini-3.8-flash           x-vertex-ai-llm-shared-request-type:priority           none   -     no
+vertex            gemini-3.8-flash           x-vertex-ai-llm-shared-request-type:standard           1      kept  yes
 xai               grok-4.7                   x-grok-conv-id:a                                       1      lost  yes
 xai-responses     grok-4.7                   {"prompt_cache_key": "a"}                              1      lost  yes
 xai               grok-4.7                   {"service_tier": "priority"}                           none   -     no
@@ -223,7 +230,7 @@ def test_what_serve_makes_of_it(line: str) -> None:
 def _local(path: str, model: str) -> str:
     """The server has every API at one address."""
     last = next((name for name in ("chat/completions", "responses", "messages") if path.endswith(name)), "")
-    return f"/v1/{last}" if last else path.format(model=model)
+    return f"/v1/{last}" if last else f"/v1beta/models/{model}:generateContent"
 
 
 BODIES = [line for line in ROWS if "{" in line and not line.startswith("gemini")]
@@ -312,6 +319,7 @@ def test_retention_before_it_was_the_default() -> None:
     [
         ("gemini", "gemini-4-argon", {"x-gemini-service-tier": "standard"}, {}, "standard"),
         ("gemini", "gemini-4-argon", {}, {"usageMetadata": {"serviceTier": "STANDARD"}}, "standard"),
+        ("gemini", "gemini-4-argon", {}, {"usageMetadata": {"trafficType": "ON_DEMAND_FLEX"}}, "flex"),
         ("bedrock", "us.amazon.nova-pro-v1:0", {}, {"serviceTier": {"type": "default"}}, "default"),
     ],
 )

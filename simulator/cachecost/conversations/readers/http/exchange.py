@@ -297,9 +297,10 @@ PARAMETER_HEADERS = {
     "x-amzn-bedrock-service-tier": "service_tier",
     "x-amzn-bedrock-performanceconfig-latency": "speed",
     "x-gemini-service-tier": "service_tier",
+    "x-vertex-ai-llm-shared-request-type": "service_tier",
 }
 """What clients and hosts state in headers, by the parameter that a body has for it (xAI's docs on prompt caching,
-botocore's InvokeModel, Gemini's docs on priority inference; November 2026)."""
+botocore's InvokeModel, Gemini's docs on priority inference, Google Cloud's on Priority PayGo; November 2026)."""
 SESSION_CACHE = "x-dashscope-session-cache"
 """Alibaba's Responses API caches at the end of each conversation if this says `enable`."""
 HEADERS = frozenset(
