@@ -97,7 +97,7 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 
 HOSTS = """
 azure       grid         14   4/7    2/3    8/8    4
-bedrock     best_effort  6    0/0    0/0    0/0    6
+bedrock     best_effort  6    0/0    0/0    6/6    0
 bedrock     breakpoint   10   4/4    5/5    0/0    1
 cerebras    best_effort  6    0/0    0/0    2/2    4
 deepseek    grid         14   8/8    0/0    0/0    6
@@ -112,7 +112,7 @@ openrouter  best_effort  5    0/0    0/0    1/1    4
 openrouter  grid         3    2/2    1/1    0/0    0
 together    none         1    0/0    1/1    0/0    0
 vertex      best_effort  1    0/0    0/0    1/1    0
-xai         grid         33   19/25  0/0    25/25  8
+xai         grid         33   19/30  0/0    30/30  3
 zai         best_effort  5    0/0    0/0    5/5    0
 """
 
