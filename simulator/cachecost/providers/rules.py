@@ -125,7 +125,7 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
     *("effort_layer", "accepts_message_effort", "accepts_system_messages", "accepted_efforts", "accepted_thinking"),
-    *("efforts_without_thinking", "accepts_fast", "accepts_inference_geo"),
+    *("efforts_without_thinking", "accepts_fast", "accepts_inference_geo", "accepts_prefill"),
     *("prewarming_excludes", "fast_excludes", "format_excludes"),
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
@@ -304,6 +304,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The efforts at which thinking may be disabled. None: any."""
     accepts_fast: bool = True
     accepts_inference_geo: bool = True
+    accepts_prefill: bool = True
+    """False: a last message of the assistant that ends in a text is a 400."""
     prewarming_excludes: tuple[str, ...] = ()
     """What a request with `max_tokens: 0` may not have."""
     fast_excludes: tuple[str, ...] = ()
