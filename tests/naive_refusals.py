@@ -87,6 +87,10 @@ def refused_parameters(body: dict[str, Any], rules: ModelRules) -> Iterator[str]
         yield "role 'system' is not supported"
     if not rules.accepts_message_effort and any("output_config" in message for message in body["messages"]):
         yield "output_config: Extra inputs are not permitted"
+    last = body["messages"][-1] if body["messages"] else {"role": "user", "content": ""}
+    end = blocks_of(last["content"])[-1:]
+    if not rules.accepts_prefill and last["role"] == "assistant" and end and end[0]["type"] == "text":
+        yield "does not support assistant message prefill"
     if effort and rules.accepted_efforts is not None and effort not in rules.accepted_efforts:
         yield "effort"
     if thinking and rules.accepted_thinking is not None and thinking not in rules.accepted_thinking:

@@ -72,7 +72,7 @@ def cache_only_call(call: Call, request: Request, start: float, purpose: str, ma
 
 
 def filler_thread(after: Thread | None = None) -> Thread:
-    """The least message, of one token, for a call that is about what stands before it: the API wants one of the user."""
+    """The least message, of one token, for a call that is about what stands before it: the API wants a user's."""
     return (after or Thread()).then(Message.of("user", (given_block("text", "user", "filler", 1),)))
 
 
