@@ -79,14 +79,22 @@ def refused_times(automatic: str | None, items: list[Item], marked: list[Item]) 
     return f"{path_of(late[0])}.cache_control.ttl: a ttl='1h' cache_control block must not" if late else None
 
 
+def refused_messages(messages: list[dict[str, Any]], rules: ModelRules) -> Iterator[str]:
+    if not rules.accepts_system_messages and "system" in [message["role"] for message in messages]:
+        yield "role 'system' is not supported"
+    if not rules.accepts_message_effort and any("output_config" in message for message in messages):
+        yield "output_config: Extra inputs are not permitted"
+    last = messages[-1] if messages else {"role": "user", "content": ""}
+    end = blocks_of(last["content"])[-1:]
+    if not rules.accepts_prefill and last["role"] == "assistant" and end and end[0]["type"] == "text":
+        yield "does not support assistant message prefill"
+
+
 def refused_parameters(body: dict[str, Any], rules: ModelRules) -> Iterator[str]:
     """What the model does not take, in the order of the engine: the sentences are the API's, by their middle."""
     config, thinking = body.get("output_config") or {}, (body.get("thinking") or {}).get("type")
     choice, effort = (body.get("tool_choice") or {}).get("type"), config.get("effort")
-    if not rules.accepts_system_messages and "system" in [message["role"] for message in body["messages"]]:
-        yield "role 'system' is not supported"
-    if not rules.accepts_message_effort and any("output_config" in message for message in body["messages"]):
-        yield "output_config: Extra inputs are not permitted"
+    yield from refused_messages(body["messages"], rules)
     if effort and rules.accepted_efforts is not None and effort not in rules.accepted_efforts:
         yield "effort"
     if thinking and rules.accepted_thinking is not None and thinking not in rules.accepted_thinking:

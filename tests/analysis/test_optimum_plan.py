@@ -141,7 +141,8 @@ def mixed(seed: int) -> list[Call]:
     threads, calls, now = [Thread()], list[Call](), START
     for number in range(30):
         thread = rng.choice(threads[-3:])
-        for extra in range(rng.choice((0, 1, 1, 2, 25)) if thread.length else 1):
+        more = rng.choice((0, 2, 2, 2, 26)) if thread.length else 1  # each call ends with a message of the user's
+        for extra in range(more):
             role = "assistant" if thread.length % 2 else "user"
             thread = thread.then(Message.of(role, (block(role, f"{number}.{extra}", rng.randint(5, 3_000)),)))
         threads.append(thread)

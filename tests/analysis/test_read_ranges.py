@@ -169,3 +169,14 @@ def judged_early(*rows: tuple[Body, Usage]) -> list[Judgement]:
     ]
     checker = FidelityChecker(RuleBook(), PriceBook.load(), lambda generation: Crude())
     return checker.check_calls("log", calls)[0]
+
+
+@pytest.mark.parametrize(
+    ("read", "exact", "holds"),
+    [(2176, True, True), (1920, False, True), (0, False, True), (2560, False, False)],
+)
+def test_an_answer_of_gpt_5_without_reasoning_may_be_read_or_not(read: int, exact: bool, holds: bool) -> None:
+    """Seen 40 times with the answer of 300 tokens and 12 times without: the range takes in both."""
+    answered = Usage(2000, output_tokens=300)
+    second = judged("openai", "gpt-5", (body(ASK), answered), (body(*MORE), Usage(2500 - read, read)))[1]
+    assert (second.exact, second.holds) == (exact, holds)

@@ -29,6 +29,10 @@ def reads(*sent: str, apart: float = 10, first_token: float = 0.0, stated: objec
         (["A:100 B:50", "A:100", "A:100 D:9"], [0, 0, 100]),
         (["A:100 B:50 C:9", "A:100 B:50 D:9", "A:100 E:9", "A:100 B:50 F:9", "A:100 G:9"], [0, 0, 0, 150, 100]),
         (["A:100", "X:100 B:9"], [0, 0]),
+        # where a layer ends is no other place than after its last block: the third prompt has one more tool
+        (["A:100 / ~s:0 B:50", "A:100 / ~s:0 C:9", "A:100 T:5 / ~s:0 B:50"], [0, 0, 100]),
+        (["A:100 / ~s:7 B:50", "A:100 / ~s:7 C:9", "A:100 T:5 / ~s:7 B:50"], [0, 0, 0]),
+        (["A:100 / ~s:7 B:50", "A:100 / ~s:7 C:9", "A:100 / ~s:7 D:50"], [0, 0, 107]),
     ],
 )
 def test_a_hit_matches_a_unit_fully(sent: list[str], expected: list[int]) -> None:

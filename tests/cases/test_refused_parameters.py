@@ -80,6 +80,13 @@ REFUSED: dict[str, tuple[str, str, Body, str, str]] = {
         "messages.1.role",
         NO_SYSTEM,
     ),
+    "prefill": (
+        "accepts_prefill",
+        SONNET_4_6,
+        {"messages": [ASK, {"role": "assistant", "content": "It"}]},
+        "messages.1.role",
+        "This model does not support assistant message prefill. The conversation must end with a user message.",
+    ),
     "effort in a message": (
         "accepts_message_effort",
         "claude-opus-4-8",
@@ -190,7 +197,13 @@ def test_every_rule_that_says_400_is_in_a_test() -> None:
     assert says - of_breakpoints - by_batch == {rule for rule, *_ in REFUSED.values()}
 
 
+PAUSED: Body = {
+    "role": "assistant",
+    "content": [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "it"}}],
+}
 ACCEPTED: dict[str, tuple[str, Body]] = {
+    "prefill": (SONNET_4_5, {"messages": [ASK, {"role": "assistant", "content": "It"}]}),
+    "a paused server tool": ("claude-opus-5", {"messages": [ASK, PAUSED]}),
     "system message": ("claude-opus-4-8", {"messages": [ASK, {"role": "system", "content": "Be brief."}]}),
     "effort in a message": ("claude-opus-5", {"messages": [ASK, OTHERWISE]}),
     "effort": ("claude-opus-4-5", {"output_config": {"effort": "low"}}),

@@ -38,10 +38,10 @@ UNMARKED_HOSTS = {
     "vertex",
 }
 UNMARKED = tuple(
-    (host, model)
-    for host, model in MODELS
-    if host in UNMARKED_HOSTS or model in {"gpt-5.5", "gemini-3.8-flash", "qwen3.8-max", "MiniMax-M2.7"}
+    (host, model) for host, model in MODELS if host in UNMARKED_HOSTS or model in {"gpt-5.5", "gemini-3.8-flash"}
 )
+BY_BREAKPOINTS = {"qwen3.8-max", "MiniMax-M2.7"}
+"""They cache by themselves, and at breakpoints in a request that has some."""
 LIKE_CLAUDE = tuple(
     (host, model)
     for host, model in MODELS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from host_logs import Told, ask, body, every, write_log
-from host_models import GPU, LIKE_CLAUDE, MODELS
+from host_models import BY_BREAKPOINTS, GPU, LIKE_CLAUDE, MODELS
 
 from bodies import BREAKPOINT, Body, assistant, marked, text, user
 from cachecost.live.server.meter import Meter
@@ -22,6 +22,8 @@ ASKED, ANSWERED, THEN = user(text(3_000, "a")), assistant(text(100, "b")), user(
 CALLS = every(20, body(ASKED, **HEAD), body(ASKED, ANSWERED, THEN, **HEAD))
 OBJECTS = ("gemini", "gemini-3.8-flash-explicit")
 ALL_BUT_OBJECTS = "all caches but explicit cache objects"
+PLAIN: Body = {"system": [text(5_000, "s")]}
+UNMARKED_CALLS = every(20, body(ASKED, **PLAIN), body(ASKED, ANSWERED, THEN, **PLAIN))
 NOON = 1_795_262_400.0
 """Noon of the Saturday on which the logs begin, in seconds."""
 WAYS = {
@@ -63,7 +65,9 @@ def asked_of(tmp_path: Path, command: str, host: str, model: str, *words: str | 
 def test_what_knows_only_caches_like_claudes_says_so(
     tmp_path: Path, gpu: Path, command: str, host: str, model: str
 ) -> None:
-    result = asked_of(tmp_path, command, host, model, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
+    calls = UNMARKED_CALLS if model in BY_BREAKPOINTS else CALLS
+    log = write_log(tmp_path / "log.jsonl", model, calls)
+    result = ask(command, log, "--host", host, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
     assert result.code == 3
     known = "breakpoint caches with a lookback only, like Claude's" if command == "optimize" else ALL_BUT_OBJECTS
     assert f"{command} supports {known}; the cache of" in result.words
@@ -83,7 +87,7 @@ def test_a_clock_in_the_system_prompt_is_found_on_every_host(
         assert FOUND[command] in result.out
 
 
-@pytest.mark.parametrize(("host", "model"), LIKE_CLAUDE)
+@pytest.mark.parametrize(("host", "model"), [*LIKE_CLAUDE, *(one for one in MODELS if one[1] in BY_BREAKPOINTS)])
 @pytest.mark.parametrize("command", ["explain", "whatif", "optimize", "lint"])
 def test_they_answer_wherever_breakpoints_look_back(tmp_path: Path, command: str, host: str, model: str) -> None:
     """Also where a host has one TTL. What `lint` finds here is a hint, which is its exit code 1."""

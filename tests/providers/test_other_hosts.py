@@ -87,6 +87,7 @@ def test_how_each_matches(line: str) -> None:
 
 PARAMETERS = {
     *("model", "parallel_tool_calls", "format", "effort", "verbosity", "thinking", "tool_choice", "cache_key"),
+    *("service_tier", "ttl"),
     "images_detail",
 }
 

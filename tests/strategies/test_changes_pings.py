@@ -381,7 +381,7 @@ def test_what_goes_on_from_a_call_that_waited_waits_too() -> None:
 def test_a_warm_up_goes_first_with_what_all_share() -> None:
     calls = plan(turns(0), FanOut(calls=1), WarmBeforeFanOut(by="warm_up"))
     assert seen(calls) == [(0, "main"), (2, "warm"), (4, "main"), (4, "main"), (4, "main")]
-    assert tokens(calls[1]) == [[500], [1_500]] and spelled(calls[1].request) == "system.0 2.0"
+    assert tokens(calls[1]) == [[500], [1_500], [1]] and spelled(calls[1].request) == "system.0 2.0"
     assert calls[1].output_tokens == 0
     rows = ledger(turns(0, first_token_s=1.0), FanOut(calls=1), WarmBeforeFanOut(by="warm_up")).rows
     assert [(row.usage.read, row.usage.write_5m) for row in rows[1:]] == [(12_500, 1_500), *[(14_000, 150)] * 3]

@@ -119,7 +119,7 @@ def test_rows_are_dated() -> None:
     assert model_places(rules) == ModelPlaces(
         single_forced=-30, interleaved=148, result_tail=6, result_tail_thinking=13
     )
-    assert model_places(RuleBook().rules("anthropic", "claude-opus-5")) == ModelPlaces()
+    assert model_places(RuleBook().rules("anthropic", "claude-opus-5-5")) == ModelPlaces()
 
 
 ELSEWHERE = [
@@ -136,3 +136,29 @@ def test_rows_hold_wherever_the_model_is_served(host: str, model: str) -> None:
     day = date(2026, 9, 8)
     own = model_places(RuleBook().rules("anthropic", "claude-haiku-4-5", day))
     assert model_places(RuleBook().rules(host, model, day)) == own and own.result_tail == 5
+
+
+LATE = {"name": "late", "input_schema": {"type": "object"}, "defer_loading": True}
+SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+
+
+@pytest.mark.parametrize(
+    ("model", "deferred", "searched"),
+    [
+        ("claude-opus-5", 92, 0),
+        ("claude-sonnet-5", 92, 0),
+        ("claude-fable-5", 92, 145),
+        ("claude-opus-4-8", 0, 145),
+        ("claude-sonnet-4-6", 0, 0),
+        ("claude-haiku-4-5", 0, 0),
+        ("claude-opus-5-5", 0, 0),
+    ],
+)
+def test_deferred_tools_add_to_the_prompt_of_models_where_that_was_seen(
+    model: str, deferred: int, searched: int
+) -> None:
+    plain, late = hidden(model, tools=TOOLS), hidden(model, tools=[*TOOLS, LATE])
+    searching = hidden(model, tools=[*TOOLS, SEARCH]), hidden(model, tools=[*TOOLS, SEARCH, LATE])
+    assert late.tools - plain.tools == deferred
+    assert searching[1].tools - searching[0].tools == searched
+    assert searching[0] == plain, "a search without deferred tools finds none"

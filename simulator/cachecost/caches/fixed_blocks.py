@@ -444,7 +444,7 @@ class FixedBlockCache:
         return self._engine(rules)[0].state(prefix, now, ttl_s_of(rules))
 
     def _engine(self, rules: ModelRules) -> tuple[Recency, PromptHistory]:
-        key = rules.host, rules.model
+        key = rules.host, rules.name or rules.model
         if key not in self._engines:
             sent = Recency() if rules.capacity_tokens is None else Recency(rules.step_tokens, rules.keeps_copies)
             self._engines[key] = sent, PromptHistory()

@@ -47,6 +47,7 @@ class FixedUnitCache:
         new, _ = new_prefixes(prompt.end, self._answers.seen)
         inside = self._unit_inside(new[-1], shares) if new and shares else None
         shared, answer, *_ = self._answers.add_call(prompt.end)
+        shared = shared and _without_layer_start(shared)
         answer = answer if rules.keeps_answers else None
         units, readable_at = self._units, start + ttft_s
         if shared and answer and shared in units:
@@ -100,3 +101,10 @@ class FixedUnitCache:
         """The state at `now` of the unit that ends at `prefix`. There is one TTL; `ttl` is ignored."""
         unit = self._units.get(prefix)
         return unit.state(now) if unit else "absent"
+
+
+def _without_layer_start(prefix: Prefix) -> Prefix:
+    """The same tokens without the start of a layer that they end with: later prompts may go on before it."""
+    while prefix.block is None and prefix.parent is not None and prefix.parent.tokens == prefix.tokens:
+        prefix = prefix.parent
+    return prefix

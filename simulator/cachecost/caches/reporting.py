@@ -124,10 +124,13 @@ def tail_of(prompt: Prompt) -> int:
 
 
 def build_outcome(prompt: Prompt, sizes: PrefixSizes, matched: int, hit: Prefix | None, rules: ModelRules) -> Outcome:
-    """The outcome where `matched` tokens are cached, up to `hit`. Writes are free, and breakpoints have no effect."""
+    """The outcome where `matched` tokens are cached, up to `hit`. Breakpoints have no effect; writes are free, or whole
+    steps are charged at the price of `charged_ttl`."""
     total = sizes.total(prompt)
     read = reported_read(matched, total, rules)
-    return Outcome(read, 0, 0, total - read, hit if read else None, ())
+    whole = total - total % rules.step_tokens if rules.charged_ttl and total >= rules.minimum_tokens else read
+    written = {"5m": 0, "1h": 0, rules.charged_ttl: whole - read}
+    return Outcome(read, written["1h"], written["5m"], total - whole, hit if read else None, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ from cachecost.prompts.request import (
     parse_message,
     ttl_of,
 )
+from cachecost.providers.hosts import model_at
 
 TEXT = b'{"type":"text","text":"'
 OPENINGS = [(b'{"role":"%b","content":[%b' % (role.encode(), TEXT), role) for role in ("user", "assistant")]
@@ -230,26 +231,32 @@ class Intake:
                 raise NotAMessage(name, "an object", params[name])
         if params["max_tokens"] == 0:  # the only requests that may not be streamed
             params["stream"] = self._value(raw.stream, "stream") or None
+        breakpoints = (*heads.breakpoints, *trail.breakpoints)
+        automatic = ttl_of(self._value(raw.cache_control, BREAKPOINT), "body")
         return Request(
-            model,
+            model_at(model, "") if breakpoints or automatic else model,
             trail.nodes[-1] if trail.nodes else self.root,
             heads.tools,
             heads.system,
-            (*heads.breakpoints, *trail.breakpoints),
-            ttl_of(self._value(raw.cache_control, BREAKPOINT), "body"),
+            breakpoints,
+            automatic,
             {name: value for name, value in params.items() if value is not None},
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),
             heads.deferred,
         )
 
     def again(self, known: Request, heads: BodyHead, trail: MessageTrail) -> Request:
-        """The request that differs from a `known` one only in its messages."""
+        """The request that differs from a `known` one only in its messages. Raises CannotContinue where but one of them
+        has breakpoints."""
+        breakpoints = (*heads.breakpoints, *trail.breakpoints)
+        if bool(breakpoints) != bool(known.breakpoints):  # which may be another way of caching
+            raise CannotContinue
         return Request(
             known.model,
             trail.nodes[-1] if trail.nodes else self.root,
             known.tools,
             known.system,
-            (*heads.breakpoints, *trail.breakpoints),
+            breakpoints,
             known.automatic,
             known.params,
             next(iter((*heads.faults, *(fault for _, fault in trail.faults))), None),

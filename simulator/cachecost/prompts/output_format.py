@@ -11,6 +11,7 @@ from json import dumps
 from typing import Any
 
 from cachecost.prompts.request import Request
+from cachecost.providers.prices import terms_of
 from cachecost.providers.rules import ModelRules
 
 PLACES = (("output_config", "format"), ("output_format",))
@@ -133,6 +134,8 @@ PARAMETERS: Mapping[str, Callable[[Request, ModelRules], Any]] = {
         None if request.params.get("verbosity") == DEFAULT_VERBOSITY else request.params.get("verbosity")
     ),
     "cache_key": lambda request, rules: next(filter(None, map(request.params.get, CACHE_KEYS)), None),
+    "service_tier": lambda request, rules: terms_of(request.params, False).tiers,
+    "ttl": lambda request, rules: rules.endpoint,
     "images_detail": lambda request, rules: None,  # it is part of the image's block
 }
 """Parameters that a rule may name, in the Messages API's terms where it has them."""

@@ -199,6 +199,7 @@ def accepts_breakpoint(block: Block) -> bool:
 
 EXTRA = "{name}: Extra inputs are not permitted"
 NO_SYSTEM_MESSAGES = "role 'system' is not supported on this model"
+NO_PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
 NO_EFFORT = "This model does not support the effort parameter."
 NO_EFFORT_LEVEL = "output_config.effort: '{effort}' is not supported on {model}; it takes {levels}."
 NO_THINKING = (
@@ -254,12 +255,8 @@ def refused_parameters(request: Request, rules: ModelRules, is_batch: bool = Fal
     """The parameters that this model refuses, alone or together. None where a bill shows that it answered."""
     if request.answering_model == request.model:
         return
-    params, thread = request.params, request.thread
-    if thread.system is not None and not rules.accepts_system_messages:
-        yield f"messages.{thread.system.length - 1}.role", NO_SYSTEM_MESSAGES
-    if thread.setting is not None and not rules.accepts_message_effort:
-        path = f"messages.{thread.setting.length - 1}.output_config"
-        yield path, EXTRA.format(name=path)
+    params = request.params
+    yield from _refused_messages(request.thread, rules)
     if not params:
         return
     yield from _refused_thinking(params, rules)
@@ -274,6 +271,18 @@ def refused_parameters(request: Request, rules: ModelRules, is_batch: bool = Fal
     elif forced and rules.uses_breakpoints and _kind(params, "thinking") == "enabled":
         yield "tool_choice", THINKING_AND_CHOICE
     yield from _refused_together(request, rules, is_batch)
+
+
+def _refused_messages(thread: Thread, rules: ModelRules) -> Iterator[RefusedParameter]:
+    if thread.system is not None and not rules.accepts_system_messages:
+        yield f"messages.{thread.system.length - 1}.role", NO_SYSTEM_MESSAGES
+    if thread.setting is not None and not rules.accepts_message_effort:
+        path = f"messages.{thread.setting.length - 1}.output_config"
+        yield path, EXTRA.format(name=path)
+    last = thread.message
+    is_prefill = last is not None and last.role == "assistant" and [one.kind for one in last.blocks[-1:]] == ["text"]
+    if is_prefill and not rules.accepts_prefill:  # a paused server tool goes on from its own block
+        yield f"messages.{thread.length - 1}.role", NO_PREFILL
 
 
 def _refused_thinking(params: Mapping[str, Any], rules: ModelRules) -> Iterator[RefusedParameter]:

@@ -193,6 +193,8 @@ class Naming(msgspec.Struct, frozen=True):
     endpoints: Mapping[str, tuple[str, ...]]
     spellings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """As `spelling`, for models whose name begins so."""
+    at_breakpoints: str = ""
+    """The endpoint of a request with breakpoints, where that is not the default one."""
 
     def read(self, name: str) -> tuple[str, str] | None:
         """The model's own name and the endpoint in `name`; None if this host has no such ids."""
@@ -348,7 +350,8 @@ class _File:
             row = data["naming"]
             endpoints = {name: tuple(modifiers) for name, modifiers in row["endpoints"].items()}
             patterns = re.compile(row["pattern"]), row["spelling"]
-            self._naming = Naming(*patterns, row["default"], endpoints, row.get("spellings", {}))
+            more = row.get("spellings", {}), row.get("at_breakpoints", "")
+            self._naming = Naming(*patterns, row["default"], endpoints, *more)
         self._sources: dict[str, Source] = {}
         for key, source in data.get("sources", {}).items():
             confidence = _known_confidence(f"source {key}", source.get("confidence"))
@@ -395,7 +398,8 @@ class _File:
     def _new(self, entry: Mapping[str, Any]) -> Model:
         """A model of this file: its own rows win over those of its family, these over its generation's."""
         released = entry["released"]
-        found: Mapping[str, Any] = self._data["families"][entry["family"]] if "family" in entry else {}
+        family: Mapping[str, Any] = self._data["families"][entry["family"]] if "family" in entry else {}
+        found = {name: value for name, value in family.items() if name != "ways"}
         group = {**self._data["generations"][entry["generation"]], **found}
         price: Mapping[str, Any] = entry.get("price", {})
         if unknown := set(price) - set(TOKEN_CLASSES):
@@ -411,7 +415,7 @@ class _File:
                 self._sources[entry["source"]],
                 {**self._stated(f"model {entry['id']}", group, released), **self._own(entry, released)},
                 entry["id"],
-                ways=tuple(entry.get("ways", self._data.get("ways", {}))),
+                ways=tuple(entry.get("ways", family.get("ways", self._data.get("ways", {})))),
                 own_ways={
                     way: self._stated(f"model {entry['id']} at {way}", stated, released) for way, stated in at.items()
                 },
@@ -586,6 +590,20 @@ class Catalogue(msgspec.Struct, frozen=True):
                 return row.value
         known = f"known from {rows[0].start} on: --as-of {rows[0].start}" if rows else "not known"
         raise CannotEvaluate(f"{model.id} on host {self.host} has no rule {rule} for {day}: it is {known}")
+
+
+@lru_cache(maxsize=1024)
+def model_at(name: str, way: str) -> str:
+    """The id of a model where its maker's host caches in the `way` that a request asks for ("": the one of requests
+    with breakpoints); `name` where it has no such way.
+    """
+    host = host_of_model(name)
+    naming = catalogue(host).naming if host in hosts() else None
+    asked = naming and (way or naming.at_breakpoints)
+    if naming is None or not asked or naming.read(name):
+        return name
+    found = naming.write(name, asked)
+    return name if unknown_model(host, found) else found
 
 
 @lru_cache(maxsize=1024)

@@ -125,7 +125,7 @@ NEEDED = ("minimum_tokens", "context_window", "scope", "ttl_s")
 WHERE_STATED = (
     *("keeps_thinking", "accepts_forced_choice", "default_effort", "default_thinking", "standard_context_window"),
     *("effort_layer", "accepts_message_effort", "accepts_system_messages", "accepted_efforts", "accepted_thinking"),
-    *("efforts_without_thinking", "accepts_fast", "accepts_inference_geo"),
+    *("efforts_without_thinking", "accepts_fast", "accepts_inference_geo", "accepts_prefill"),
     *("prewarming_excludes", "fast_excludes", "format_excludes"),
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
@@ -133,7 +133,7 @@ WHERE_STATED = (
     *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
     *("shared_prefix_tokens", "late_answer"),
-    *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens"),
+    *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens", "charged_ttl"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -285,6 +285,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The reasoning of an answer stays in the prompt, and cached, though no client sends it back."""
     answer_end_tokens: int = 0
     """Tokens that close an answer whose reasoning stays."""
+    charged_ttl: str = ""
+    """The TTL at whose price whole steps that are not read are charged: 5m or 1h. Empty: writes are free. Grid."""
     read_range: StatedRange | None = None
     """Where a call may read less than what earlier calls sent, or more than is predicted; None: it never does."""
     refreshes_on_read: bool = True
@@ -314,6 +316,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The efforts at which thinking may be disabled. None: any."""
     accepts_fast: bool = True
     accepts_inference_geo: bool = True
+    accepts_prefill: bool = True
+    """False: a last message of the assistant that ends in a text is a 400."""
     prewarming_excludes: tuple[str, ...] = ()
     """What a request with `max_tokens: 0` may not have."""
     fast_excludes: tuple[str, ...] = ()

@@ -543,8 +543,10 @@ class Simulation:
             usd = [estimated_usd(one.prompt, where, one.sizes, prices) for one, where in pairs]
             estimated = usd[0] if len(usd) == 1 else sum(usd, ZERO)
         least, by_layer, if_missed = self._least_read(call, made.rules, passed), TokensByLayer(spans), None
-        if least is not None and prices.are_known:  # what was read but this had to be written again, for five minutes
-            written = replace(usage, read=least, write_5m=usage.write_5m + usage.read - least)
+        if least is not None and prices.are_known:  # what was read but this had to be written again
+            name = "write_1h" if made.rules.charged_ttl == "1h" else "write_5m"
+            more = {name: getattr(usage, name) + usage.read - least}
+            written = replace(usage, read=least, **more)
             if_missed = prices.total_cost(written)
         return self._row(
             call,

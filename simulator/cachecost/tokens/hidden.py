@@ -18,7 +18,7 @@ from cachecost.tokens.calibration import Calibration
 
 FIELDS = (
     *("tool_prompt_head", "before_system", "single_auto", "single_forced", "interleaved"),
-    *("result_tail", "result_tail_thinking"),
+    *("result_tail", "result_tail_thinking", "deferred", "deferred_search"),
 )
 
 
@@ -32,6 +32,8 @@ class ModelPlaces(msgspec.Struct, frozen=True):
     interleaved: int = 0
     result_tail: int | None = None
     result_tail_thinking: int | None = None
+    deferred: int = 0
+    deferred_search: int = 0
 
 
 def model_places(rules: ModelRules) -> ModelPlaces:
@@ -75,6 +77,10 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     elif (thinking or rules.default_thinking) == "adaptive":
         prefix, tail = added.adaptive_prefix, added.adaptive_tail
     layers["tools"] += head + (round(measured.structure.get("tools", 0)) if _has_tools(request) else 0)
+    if request.deferred:
+        types = [str((block.content or {}).get("type")) for block in request.tools.blocks]
+        is_searched = any(kind.startswith("tool_search_tool_") for kind in types)
+        layers["tools"] += places.deferred_search if is_searched else places.deferred
     between = min(places.before_system, rest) if head else 0
     is_interleaved = is_budgeted and any(INTERLEAVED in str(request.params.get(name, "")) for name in BETAS)
     layers["system"] += between

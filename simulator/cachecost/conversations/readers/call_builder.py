@@ -30,6 +30,8 @@ from cachecost.providers.rules import VIA
 from cachecost.providers.usage import Usage
 
 T = TypeVar("T")
+AN_HOUR = "-1h"
+"""What ends the id of a model that keeps an hour all that it writes: its usage does not tell TTLs apart."""
 NOTHING: Mapping[str, Any] = {}
 WHITE = re.compile(r"[ \t\r\n]*")
 REQUEST = re.compile(rb'"request"\s*:\s*(?=\{)')
@@ -69,6 +71,8 @@ class CallBuilder:
         content = content_blocks(answer if isinstance(answer, str) else list(answer), "response.content")
         start = self._starts.next(timestamp)
         request = self._intake.body(served_params(body, served))
+        if usage is not None and request.model.endswith(AN_HOUR):
+            usage = replace(usage, write_5m=0, write_1h=usage.write)
         response = answer_blocks(content, request.deferred, self._keep)
         if isinstance(upstream := served.get("provider"), str) and upstream:
             fields["workspace"] = f"{fields.get('workspace', '')}{VIA}{upstream}"

@@ -6,6 +6,7 @@ new. The meter checks the closed list of rule 6.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -149,7 +150,7 @@ def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
 Wire = Mapping[str, Any]
 LARGEST_PAGE = 1000
 ALIASES = "_aliases"
-EXPLICIT = "-explicit"
+WAYS = re.compile(r"-(explicit|in-memory|24h|1h)$")
 """What ends the ids by which our rules tell a way of caching apart: no model of an API."""
 
 
@@ -184,7 +185,7 @@ def _time(day: date) -> str:
 
 def listed_models(models: Sequence[Wire]) -> list[Wire]:
     """The models that an API lists: those that can be called on the day."""
-    return [one for one in models if one["lifecycle"] == "active" and not str(one["id"]).endswith(EXPLICIT)]
+    return [one for one in models if one["lifecycle"] == "active" and not WAYS.search(str(one["id"]))]
 
 
 def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:

@@ -16,9 +16,9 @@ from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses
 from cachecost.live.keys import workspace_of
 from cachecost.live.server.model import (
-    EXPLICIT,
     INVALID,
     OF_STATUS,
+    WAYS,
     ApiError,
     ResolvedCall,
     invalid,
@@ -81,7 +81,7 @@ PARAMETER = re.compile(r"([a-z_]+(?:\.[a-z_0-9]+)*): ")
 
 def shown_model(message: Mapping[str, Any]) -> str:
     """The model of an answer as the API names it: the mode of its cache is none of its name."""
-    return str(message["model"]).removesuffix(EXPLICIT)
+    return WAYS.sub("", str(message["model"]))
 
 
 class OpenAIApi(ServedApi):
@@ -112,7 +112,7 @@ class OpenAIApi(ServedApi):
         kind = TYPES.get(status, INVALID) if refused.type in OF_STATUS.values() else refused.type
         error: Wire = {"message": refused.message, "type": kind, "param": named and named[1]}
         if (model := missing_model(refused)) is not None:
-            message = f"The model `{model}` does not exist or you do not have access to it."
+            message = f"The model `{WAYS.sub('', model)}` does not exist or you do not have access to it."
             error |= {"message": message, "param": None, "code": "model_not_found"}
         else:
             error["code"] = getattr(refused, "details", {}).get("error_code") or CODES.get(status)
@@ -249,9 +249,15 @@ def _chat_head(answer: ServedResponse, kind: str) -> Wire:
         "object": kind,
         "created": int(answer.start),
         "model": shown_model(answer.message),
-        "service_tier": "default",
+        "service_tier": _tier_of(answer),
         "system_fingerprint": None,
     }
+
+
+def _tier_of(answer: ServedResponse) -> str:
+    """The service tier of an answer: the one that was asked for."""
+    asked = answer.sent.get("service_tier")
+    return str(asked) if asked and asked != "auto" else "default"
 
 
 def _finish_reason(message: Mapping[str, Any]) -> str:
@@ -396,7 +402,7 @@ def _response_head(answer: ServedResponse) -> Wire:
         "created_at": int(answer.start),
         "error": None,
         "model": shown_model(answer.message),
-        "service_tier": "default",
+        "service_tier": _tier_of(answer),
         **ECHOED,
         **sent,
     }

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+from cachecost.conversations.readers.http.exchange import parameters_in
 from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
 from cachecost.live.server.model import INVALID, ApiError, DetailedError, ResolvedCall, invalid, of_status
@@ -160,6 +161,7 @@ async def receive_call(
     retry = int(count[: len(str(MOST_RETRIES)) + 1]) if count.isascii() and count.isdecimal() else 0
     if retry >= MOST_RETRIES:
         return invalid(f"{RETRY}: expected fewer than {MOST_RETRIES:,} retries")
+    body = {**parameters_in(headers), **body}
     return ReceivedCall(body, clean, headers.get("anthropic-version", ""), workspace_of(headers), retry)
 
 

@@ -71,9 +71,9 @@ def cache_only_call(call: Call, request: Request, start: float, purpose: str, ma
     )
 
 
-def filler_thread() -> Thread:
-    """The least message, of one token, for a call that is about the head alone: the API wants a message."""
-    return Thread().then(Message.of("user", (given_block("text", "user", "filler", 1),)))
+def filler_thread(after: Thread | None = None) -> Thread:
+    """The least message, of one token, for a call that is about what stands before it: the API wants a user's."""
+    return (after or Thread()).then(Message.of("user", (given_block("text", "user", "filler", 1),)))
 
 
 class MainThread:
@@ -330,7 +330,9 @@ def _upto(request: Request, end: Thread | None) -> Request | None:
     last = Breakpoint(layer, index, breakpoints[-1].ttl if breakpoints else ttl, node)
     if last.block_key not in [breakpoint.block_key for breakpoint in breakpoints]:
         breakpoints = [*breakpoints[: MAXIMUM_BREAKPOINTS - 1], last]
-    return replace(request, thread=end or filler_thread(), breakpoints=tuple(breakpoints), automatic=None)
+    is_ended = end is not None and end.message is not None and end.message.role == "user"
+    thread = end if end is not None and is_ended else filler_thread(end)
+    return replace(request, thread=thread, breakpoints=tuple(breakpoints), automatic=None)
 
 
 PRIOR, PRIOR_CALLS = 0.1, 2

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cachecost.conversations.readers.apis.gemini import service_tier
 from cachecost.conversations.readers.common.json_values import array_at, object_at, require_object
 from cachecost.prompts.request import BREAKPOINT, CACHE_POINT, NotAMessage
 
@@ -20,8 +21,9 @@ KINDS = frozenset(
 
 def from_converse(body: Mapping[str, Any], model: str) -> Body:
     """The Messages body of a Converse request to `model`. Raises NotAMessage with a path in Converse's body."""
-    config, inference, output = (
-        object_at(body.get(name), name) for name in ("toolConfig", "inferenceConfig", "outputConfig")
+    config, inference, output, performance = (
+        object_at(body.get(name), name)
+        for name in ("toolConfig", "inferenceConfig", "outputConfig", "performanceConfig")
     )
     choice, messages = config.get("toolChoice"), []
     system = from_converse_blocks(body.get("system") or [], "system")
@@ -40,6 +42,8 @@ def from_converse(body: Mapping[str, Any], model: str) -> Body:
         "tools": tools,
         "tool_choice": choice,
         "output_config": {"format": output["textFormat"]} if output.get("textFormat") else None,
+        "service_tier": service_tier(body),
+        "speed": performance.get("latency"),
         "messages": messages,
     }
     found |= object_at(body.get("additionalModelRequestFields"), "additionalModelRequestFields")

@@ -16,6 +16,13 @@ ROLES = {"user": "user", "function": "user", "model": "assistant", "": "user"}
 SCHEMAS = ("responseJsonSchema", "responseSchema")
 FREE = ("args", "response", "parameters", "parametersJsonSchema", *SCHEMAS)
 """Fields whose keys are user data."""
+TRAFFIC = {
+    "ON_DEMAND": "standard",
+    "ON_DEMAND_FLEX": "flex",
+    "ON_DEMAND_PRIORITY": "priority",
+    "PROVISIONED_THROUGHPUT": "provisioned",
+}
+"""Service tiers by what usage on Vertex calls them (google-genai 3.4.0, TrafficType)."""
 SNAKE = re.compile(r"_([a-z])")
 
 
@@ -42,6 +49,7 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
             **({} if schema is None else {"format": {"type": "json_schema", "schema": schema}}),
             **({"effort": str(effort).lower()} if effort else {}),
         },
+        "service_tier": service_tier(body),
     }
     messages: list[Body] = []
     for number, one in enumerate(contents):
@@ -52,6 +60,15 @@ def from_generate_content(body: Mapping[str, Any], model: str) -> Body:
         content = parser.blocks(message.get("parts") or [], f"{path}.parts")
         messages.append({"role": ROLES[role], "content": content})
     return {**{name: value for name, value in found.items() if value not in (None, [], {})}, "messages": messages}
+
+
+def service_tier(stated: Mapping[str, Any]) -> str | None:
+    """The service tier that a body or an answer of Gemini or Converse states, or an answer of Vertex by its kind of
+    traffic; None: none."""
+    value = stated.get("serviceTier") or TRAFFIC.get(str(stated.get("trafficType")))
+    tier = str((value.get("type") if isinstance(value, Mapping) else value) or "").lower()
+    tier = tier.removeprefix("service_tier_")  # how Gemini's enum spells it
+    return None if tier in ("", "unspecified") else tier
 
 
 def from_candidate(whole: Mapping[str, Any]) -> list[Body]:

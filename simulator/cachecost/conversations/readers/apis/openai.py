@@ -26,6 +26,7 @@ from cachecost.base.limits import json_value
 from cachecost.conversations.readers.common.json_values import array_at, object_or_empty, objects_in, require_object
 from cachecost.prompts.intake import PARAMETERS
 from cachecost.prompts.request import BREAKPOINT, NotAMessage
+from cachecost.providers.hosts import model_at
 
 Body = dict[str, Any]
 DATA_URL = re.compile(r"data:([^;,]*)(?:;[^,]*)?;base64,(.*)", re.DOTALL)
@@ -50,13 +51,18 @@ def _breakpoint(ttl: Any) -> Body:
 def cache_parameters(body: Mapping[str, Any], pieces: Any, breakpoint: Body) -> Body:
     """The model of a request, and the breakpoint that OpenAI places itself.
 
-    The model has the mode of its cache where that is explicit: the id of those rules. A gateway sends other makers'
-    models the same parameter: they have no such mode. The breakpoint stands only where `pieces` (messages or items)
-    or their parts have some of the client's too, or where it has another TTL than the host's default: without it,
-    breakpoints alone would mean that the host places none. In explicit mode it does not.
+    The model has the mode of its cache where that is explicit, and how long entries are kept where that is asked
+    for: the id of those rules. A gateway sends other makers' models the same parameters: they have no such mode. The
+    breakpoint stands only where `pieces` (messages or items) or their parts have some of the client's too, or where it
+    has another TTL than the host's default: without it, breakpoints alone would mean that the host places none. In
+    explicit mode it does not.
     """
     model = body.get("model")
-    if object_or_empty(body.get("prompt_cache_options")).get("mode") == EXPLICIT:
+    options = object_or_empty(body.get("prompt_cache_options"))
+    for way in (body.get("prompt_cache_retention"), options.get("ttl")):
+        if isinstance(model, str) and isinstance(way, str):
+            model = model_at(model, way.replace("_", "-"))
+    if options.get("mode") == EXPLICIT:
         if isinstance(model, str) and "gpt-" in model:
             model = f"{model.removesuffix(f'-{EXPLICIT}')}-{EXPLICIT}"
         return {"model": model}

@@ -30,6 +30,7 @@ from cachecost.base.limits import LINE, OutOfLimits, json_value
 from cachecost.base.times import day_of, iso, seconds
 from cachecost.conversations.input_files import GZIP
 from cachecost.conversations.readers.apis.formats import APIS, FAILED, STATUS, Api, Events, iteration_of
+from cachecost.conversations.readers.apis.gemini import service_tier
 from cachecost.conversations.readers.call_builder import parse_json_text
 from cachecost.conversations.readers.common.json_values import object_or_empty, objects_in
 from cachecost.conversations.usage_shapes import usage_from, with_searches
@@ -256,11 +257,35 @@ def route_of_answer(url: str, answer: bytes) -> Route | None:
 
 
 T = TypeVar("T")
+
+
+def parameters_in(headers: Mapping[str, str]) -> dict[str, Any]:
+    """The parameters that headers state, as a body has them."""
+    stated: dict[str, Any] = {
+        name: headers[header] for header, name in PARAMETER_HEADERS.items() if headers.get(header)
+    }
+    is_cached = headers.get(SESSION_CACHE, "").lower() == "enable"
+    return {**stated, "cache_control": {"type": "ephemeral"}} if is_cached else stated
+
+
 SESSIONS = ("x-claude-code-session-id", "x-session-id", "session-id", "session_id", "conversation_id")
 RESET = "anthropic-ratelimit-requests-reset"
 """When a limit is full again, within minutes of the call: the day where the recorder took the date out."""
 BETAS = "anthropic-beta"
-HEADERS = frozenset((*SESSIONS, RESET, BETAS, "content-type", "content-encoding", "date"))
+PARAMETER_HEADERS = {
+    "x-grok-conv-id": "prompt_cache_key",
+    "x-amzn-bedrock-service-tier": "service_tier",
+    "x-amzn-bedrock-performanceconfig-latency": "speed",
+    "x-gemini-service-tier": "service_tier",
+    "x-vertex-ai-llm-shared-request-type": "service_tier",
+}
+"""What clients and hosts state in headers, by the parameter that a body has for it (xAI's docs on prompt caching,
+botocore's InvokeModel, Gemini's docs on priority inference, Google Cloud's on Priority PayGo; November 2026)."""
+SESSION_CACHE = "x-dashscope-session-cache"
+"""Alibaba's Responses API caches at the end of each conversation if this says `enable`."""
+HEADERS = frozenset(
+    (*SESSIONS, *PARAMETER_HEADERS, RESET, BETAS, SESSION_CACHE, "content-type", "content-encoding", "date")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +340,7 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
     digest = blake2b(exchange.request, digest_size=8).hexdigest()  # recorders invent ids, also equal ones
     try:
         model, prefix = parse_model_name(named, route.host or "")
-        body = APIS[route.api].body(sent, model)
+        body = {**parameters_in(exchange.request_headers), **APIS[route.api].body(sent, model)}
         return build(
             {"betas": betas, **body} if betas else body,
             **{"status": exchange.status, **found},
@@ -370,6 +395,8 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             for names in (("usage", "usageMetadata", "usage_metadata"), ("id", "responseId"), ("model", "modelVersion"))
         )
         content, created = api.answer(whole), whole.get("created") or whole.get("created_at")
+        served = {**object_or_empty(usage), **whole}
+        tier = parameters_in(headers).get("service_tier") or service_tier(served)
         billed = None if usage is None else with_searches(usage_from(usage, "usage", api.usage), whole)
         passes = objects_in(object_or_empty(usage).get("iterations")) if route.api == "messages" else []
         return {
@@ -377,7 +404,7 @@ def _answer(exchange: HttpExchange, route: Route) -> dict[str, Any]:
             "usage": billed,
             "iterations": tuple(iteration_of(one, f"usage.iterations.{n}") for n, one in enumerate(passes)),
             "answer_id": str(id_ or ""),
-            "served": {**object_or_empty(usage), **whole},
+            "served": {**served, **({"service_tier": tier} if tier else {})},
             "model": str(model or ""),
             "created": iso(created) if isinstance(created, (int, float)) and 0 < created < 1e11 else None,
         }
