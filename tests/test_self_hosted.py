@@ -42,7 +42,7 @@ strategies: ["structured output, no tools", "structured output, same tools", "an
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ def test_filler_is_valid_inside_a_json_string_wherever_it_is_cut() -> None:
 BILL = """
 import os, pathlib, sys
 assert sys.argv[1] == "bill" and sys.argv[3] == "--json" and pathlib.Path(sys.argv[2]).is_dir()
-store = pathlib.Path(os.environ["CACHECOST_CACHE"], "sessions.sqlite")
+store = pathlib.Path(os.environ["CACHECOST_STORE"], "store.sqlite")
 store.parent.mkdir(exist_ok=True)
 with (pathlib.Path(__file__).parent / "log").open("a") as log:
     log.write("second\\n" if store.exists() else "first\\n")
@@ -198,7 +198,7 @@ def test_a_command_that_fails_is_an_error(
 
 
 def test_the_variable_of_the_store_is_not_inherited_by_other_sides(tmp_path: Path) -> None:
-    assert "CACHECOST_CACHE" not in bill_speed.bare_side(tmp_path).settings
+    assert "CACHECOST_STORE" not in bill_speed.bare_side(tmp_path).settings
 
 
 def test_sessions_can_be_written_from_the_command_line(tmp_path: Path) -> None:
