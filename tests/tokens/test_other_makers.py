@@ -19,6 +19,7 @@ from cachecost.tokens.calibration import KINDS, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
 from cachecost.tokens.tokenizers import count_content
+from slow_cases import examples
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")
 ASSUMED = ("grok", "minimax", "open")
@@ -191,7 +192,7 @@ def test_a_block_counts_or_fails_the_same_without_its_content(maker: str) -> Non
     assert bare.guessed_kinds == counter.guessed_kinds  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=80), st.text(max_size=300), st.sampled_from(MAKERS))
 def test_any_definition_counts_the_same_without_its_content(name: str, about: str, maker: str) -> None:
     counter, bare = make_counter("tiktoken", maker), make_counter("tiktoken", maker)
