@@ -27,8 +27,8 @@ from pathlib import Path
 from measure import Run, measured
 from sessions import write_sessions
 
-STORE = "sessions.sqlite"
-"""The file in which `cachecost bill` remembers sessions, in the folder that CACHECOST_CACHE names."""
+STORE = "store.sqlite"
+"""The file of the store, in the folder that CACHECOST_STORE names."""
 CACHECOST = (sys.executable, "-m", "cachecost")
 FIRST, AGAIN, BARE = "first run", "second run", "bare parsing"
 FOLDER, CONFIG = "FOLDER", "CONFIG"
@@ -68,7 +68,7 @@ class Side:
 
 def bill_sides(folder: Path, kept: Path, command: Sequence[str] = CACHECOST) -> list[Side]:
     """Both runs of the bill. The second finds in the folder `kept` what the first one left there."""
-    bill, settings = (*command, "bill", str(folder), "--json"), {"CACHECOST_CACHE": str(kept)}
+    bill, settings = (*command, "bill", str(folder), "--json"), {"CACHECOST_STORE": str(kept)}
     return [Side(FIRST, bill, settings, kept / STORE), Side(AGAIN, bill, settings)]
 
 

@@ -28,7 +28,7 @@ from growing_log import Shape, write_log
 from sessions import write_sessions
 
 CACHECOST = (sys.executable, "-m", "cachecost")
-ENVIRONMENT = {**os.environ, "CACHECOST_CACHE": "off"}
+ENVIRONMENT = {**os.environ, "CACHECOST_STORE": "off"}
 DIFFERENT_LOGS = 100
 """Logs that are written; the others are copies of them, as writing takes longer than a sweep."""
 SCENARIO = """\

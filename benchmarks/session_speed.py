@@ -95,7 +95,7 @@ class Sessions:
             return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER), str(self.parsings)])
         kept = self.folder / "kept"  # counts of tokens, but no session that another run has read
         (kept / "sessions.sqlite").unlink(missing_ok=True)
-        return measured([*CACHECOST, *self.words(COMMANDS[name])], {**SETTINGS, "CACHECOST_CACHE": str(kept)})
+        return measured([*CACHECOST, *self.words(COMMANDS[name])], {**SETTINGS, "CACHECOST_STORE": str(kept)})
 
     def count_tokens(self) -> None:
         """Leaves the counts of all texts on disk, so that no run that is measured counts them for the first time."""

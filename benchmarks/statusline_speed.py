@@ -57,7 +57,7 @@ def make_transcript(folder: Path, megabytes: int) -> Path:
 def run(words: Sequence[str], text: str, cache: Path) -> Timing:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    environment.pop("CACHECOST_CACHE", None)
+    environment.pop("CACHECOST_STORE", None)
     subprocess.run([sys.executable, *words], input=text.encode(), check=True, capture_output=True, env=environment)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     return Timing(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

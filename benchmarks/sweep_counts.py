@@ -38,7 +38,7 @@ def rounds(log: Path, folder: Path, runs: int) -> list[Round]:
 def counted(log: Path, cache: str) -> Run:
     """A replay that keeps its counts at `cache`."""
     command = [sys.executable, "-m", "cachecost", "replay", str(log), "--tokens", "tiktoken", "--json"]
-    return measured(command, {"CACHECOST_CACHE": cache})
+    return measured(command, {"CACHECOST_STORE": cache})
 
 
 def medians(found: Sequence[Round]) -> dict[str, float]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 TESTS = Path(__file__).parent
-os.environ.setdefault("CACHECOST_CACHE", "off")  # no test reads or writes what the user's commands keep
+os.environ.setdefault("CACHECOST_STORE", "off")  # no test reads or writes what the user's commands keep
 os.environ.setdefault("CACHECOST_TOKENS", "tiktoken")  # the same figures whether ctok is installed or not
 os.environ.setdefault("CACHECOST_TODAY", "2026-11-24")  # the same models are offered on every day of a test
 sys.dont_write_bytecode = False  # each process that a test starts, and each worker, would compile all modules again

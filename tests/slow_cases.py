@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
+from hypothesis import settings
+
+FULL = 100
+"""The examples of hypothesis itself, and of CI."""
 
 
 def mostly_slow(cases: Iterable[Any], quick: int) -> list[ParameterSet]:
@@ -23,3 +27,9 @@ def _param(case: Any) -> ParameterSet:
     if isinstance(case, ParameterSet):
         return case
     return pytest.param(*case) if isinstance(case, tuple) else pytest.param(case)
+
+
+def examples(most: int) -> int:
+    """How many examples a property is tried with: `most`; under the profile of `make test`, no more than it takes."""
+    usual = settings().max_examples
+    return most if usual >= FULL else min(most, usual)

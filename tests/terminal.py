@@ -38,7 +38,7 @@ class Terminal:
             **os.environ,
             "TERM": "xterm",
             "PYTHONPATH": str(ROOT / "simulator"),
-            "CACHECOST_CACHE": "off",
+            "CACHECOST_STORE": "off",
         }
         with Path(stdout or os.devnull).open("wb") as output:
             self.process = subprocess.Popen(

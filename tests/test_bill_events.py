@@ -37,7 +37,7 @@ def place(folder: Path, row: dict[str, Any]) -> tuple[str, int]:
 
 def check(project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(folder)
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     made = run("bill", folder)
     found = {
         place(folder, row): (row["cause"], row["tokens"], Decimal(row["cost_usd"]), row["session"], row["agent"])

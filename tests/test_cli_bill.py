@@ -39,7 +39,7 @@ ZERO = Decimal(0)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the sessions or the store of this machine."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     for name in ("CLAUDE_CONFIG_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
 
@@ -262,20 +262,20 @@ def test_no_sessions_in_a_folder(tmp_path: Path) -> None:
 def test_the_store_is_where_it_is_told_or_nowhere(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = bill(logs)
     assert not (tmp_path / "home").exists()
-    monkeypatch.setenv("CACHECOST_CACHE", str(tmp_path / "mine"))
+    monkeypatch.setenv("CACHECOST_STORE", str(tmp_path / "mine"))
     assert first == bill(logs) == bill(logs)
-    assert (tmp_path / "mine/sessions.sqlite").is_file()
-    monkeypatch.delenv("CACHECOST_CACHE")
+    assert (tmp_path / "mine/store.sqlite").is_file()
+    monkeypatch.delenv("CACHECOST_STORE")
     assert bill(logs) == first
-    assert (tmp_path / "home/.cache/cachecost/sessions.sqlite").is_file()
+    assert (tmp_path / "home/.cache/cachecost/store.sqlite").is_file()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert bill(logs) == first
-    assert (tmp_path / "xdg/cachecost/sessions.sqlite").is_file()
+    assert (tmp_path / "xdg/cachecost/store.sqlite").is_file()
 
 
 def test_a_store_that_cannot_be_used_is_said(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "sessions.sqlite", b"dear reader")
-    monkeypatch.setenv("CACHECOST_CACHE", str(tmp_path))
+    path = write(tmp_path / "store.sqlite", b"dear reader")
+    monkeypatch.setenv("CACHECOST_STORE", str(tmp_path))
     assert run(logs).stderr == f"{path}: sessions are not remembered: it is another program's file\n"
     assert (code_of(logs), path.read_bytes(), bill(logs)["calls"]) == (0, b"dear reader", 5)
 

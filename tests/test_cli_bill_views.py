@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, columns: int = 180) -> Result:
-    environment = {"CACHECOST_CACHE": "off", "COLUMNS": str(columns)}
+    environment = {"CACHECOST_STORE": "off", "COLUMNS": str(columns)}
     return CliRunner().invoke(bill, arguments, env=environment, standalone_mode=True)
 
 

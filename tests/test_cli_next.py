@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def remember_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
 
 
 def test_the_table_answers_first(folder: Path) -> None:

@@ -32,7 +32,7 @@ LAST = BEGIN.timestamp() + 86_400 + 69
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("CACHECOST_CACHE", raising=False)
+    monkeypatch.delenv("CACHECOST_STORE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return write_sessions(tmp_path / "sessions")
 
@@ -130,7 +130,7 @@ def test_facts_of_any_type_never_fail(facts: dict[str, Any], cache: dict[str, An
         path = small(write_sessions(Path(named)))
         text = json.dumps({"prompt_cache": cache, **facts, "transcript_path": str(path), "hook_event_name": event})
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("CACHECOST_CACHE", "off")
+            patch.setenv("CACHECOST_STORE", "off")
             line, problem = status_line(io.BytesIO(text.encode()), DEFAULT_FORMAT, LAST)
             answer = hook_answer(io.BytesIO(text.encode()), HookOptions(Decimal(0), 0), LAST + 9000)
     assert line and "\n" not in line and problem == ""

@@ -34,7 +34,7 @@ def run(*args: object) -> Result:
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     path = tmp_path / "small.yaml"
     path.write_text(SCENARIO, encoding="utf-8")
     return path

@@ -28,7 +28,7 @@ ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/([\w-]{22})/(\S*)  \(Ctrl-C sto
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the sessions or the store of this machine, or opens a browser on it."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
 

@@ -25,7 +25,7 @@ ID = "1e0816ef-0000-4000-8000-000000000001"
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the sessions of this machine."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
 
 

@@ -30,8 +30,13 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
 def imports_of(path: Path) -> Iterator[str]:
-    yield from imports_in(ast.walk(tree_of(path)))
+    yield from imports_in(nodes_of(path))
 
 
 def imports_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -71,7 +76,7 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def run_imports_of(path: Path) -> Iterator[str]:
     """The imports that are run: those for a type checker alone are not."""
-    nodes = list(ast.walk(tree_of(path)))
+    nodes = nodes_of(path)
     guarded = (node for node in nodes if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
     hidden = {inner for node in guarded for statement in node.body for inner in ast.walk(statement)}
     yield from imports_in(node for node in nodes if node not in hidden)
@@ -85,7 +90,7 @@ def test_no_folder_hides_a_function() -> None:
 def test_a_class_name_is_used_once() -> None:
     """Records of a reader apart, which have the names of their format."""
     shared = [path for path in FILES if "readers" not in path.parts]
-    names = Counter(node.name for path in shared for node in ast.walk(tree_of(path)) if isinstance(node, ast.ClassDef))
+    names = Counter(node.name for path in shared for node in nodes_of(path) if isinstance(node, ast.ClassDef))
     assert not [name for name, count in names.items() if count > 1]
 
 
@@ -95,7 +100,7 @@ def test_files_and_functions_can_be_read_in_one_go() -> None:
     functions = [
         (path.name, node.name)
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= LONGEST_FUNCTION

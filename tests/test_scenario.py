@@ -30,6 +30,7 @@ from cachecost.scenario import (
     schema,
 )
 from cachecost.scenario.models import Head, PublishedFigureSpec, SystemHead, ToolsHead
+from slow_cases import examples
 
 
 def only(conversations: ScenarioConversations) -> Conversation:
@@ -629,7 +630,7 @@ def test_the_price_of_a_claim(price: str, terms: list[tuple[int, str]]) -> None:
 # ----------------------------------------------------------------------------------------- robustness
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, len(WHOLE) - 1),
     st.integers(0, 12),

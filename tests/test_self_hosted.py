@@ -1,25 +1,22 @@
 """A server of one's own: tokens where no price is known, dollars where its hour has one, and how much it keeps."""
 
 from __future__ import annotations
-
-import json
-from csv import DictReader
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
-
-import click
-import pytest
-from click.testing import CliRunner, Result
-
 import cachecost as library
+import click
+import json
+import pytest
 from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.cli import main
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
+from click.testing import CliRunner, Result
 from conversations.session_stores import write_lines
+from csv import DictReader
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 TRACE = [(0, 1536, [1, 2, 3]), (1000, 1200, [1, 2, 4]), (2000, 1536, [5, 6, 7]), (3000, 1536, [1, 2, 3])]
 """Milliseconds, tokens, ids."""
@@ -42,7 +39,7 @@ strategies: ["structured output, no tools", "structured output, same tools", "an
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
 
 
 @pytest.fixture

@@ -1,23 +1,21 @@
 """The generated sessions have the shape of real ones, and the script that times the bill measures what it says."""
 
+import bill_speed
 import json
+import pytest
 import shlex
 import subprocess
 import sys
+from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
-
-import pytest
-
-import bill_speed
-from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from measure import Run
-from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
+from pathlib import Path
+from session_shapes import Draws, EscapedText, QUANTILES, RESULT_LINE
 from sessions import Totals, write_sessions
 from step_records import TranscriptStep, read_steps
+from typing import Any
 
 SESSIONS, MEGABYTES = 40, 20.0
 LARGEST_STATIC = 16_000 + 700 * 11
@@ -129,7 +127,7 @@ def test_filler_is_valid_inside_a_json_string_wherever_it_is_cut() -> None:
 BILL = """
 import os, pathlib, sys
 assert sys.argv[1] == "bill" and sys.argv[3] == "--json" and pathlib.Path(sys.argv[2]).is_dir()
-store = pathlib.Path(os.environ["CACHECOST_CACHE"], "sessions.sqlite")
+store = pathlib.Path(os.environ["CACHECOST_STORE"], "store.sqlite")
 store.parent.mkdir(exist_ok=True)
 with (pathlib.Path(__file__).parent / "log").open("a") as log:
     log.write("second\\n" if store.exists() else "first\\n")
@@ -197,7 +195,7 @@ def test_a_command_that_fails_is_an_error(
 
 
 def test_the_variable_of_the_store_is_not_inherited_by_other_sides(tmp_path: Path) -> None:
-    assert "CACHECOST_CACHE" not in bill_speed.bare_side(tmp_path).settings
+    assert "CACHECOST_STORE" not in bill_speed.bare_side(tmp_path).settings
 
 
 def test_sessions_can_be_written_from_the_command_line(tmp_path: Path) -> None:

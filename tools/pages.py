@@ -31,7 +31,7 @@ FLAGS = (
     "--force-color-profile=srgb",
 )
 ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+/[\w-]{22}/)\S*  \(Ctrl-C stops it\)\n")
-ENVIRONMENT = {"CACHECOST_CACHE": "off", "CACHECOST_TOKENS": "tiktoken"}
+ENVIRONMENT = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
 """Nothing is remembered from run to run; the same tokenizer on every machine."""
 ROOT = Path(__file__).parents[1]
 

@@ -22,6 +22,7 @@ from cachecost.conversations.readers.claude_code.steps import read_sessions
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
+from slow_cases import examples
 
 SEEDS = st.integers(0, 10**9)
 ZERO = Decimal(0)
@@ -106,7 +107,7 @@ def plain_call_cost(call: BilledCall) -> Decimal:
     return total
 
 
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @given(SEEDS)
 def test_every_dollar_is_in_one_place(seed: int) -> None:
     files = random_files(Random(seed))
@@ -125,7 +126,7 @@ def test_every_dollar_of_a_transcript_is_in_one_place(tmp_path_factory: pytest.T
         check(account_for(read_sessions(path)[0], prices()), by)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS)
 def test_the_order_of_files_changes_nothing(seed: int) -> None:
     random = Random(seed)
@@ -139,7 +140,7 @@ def test_the_order_of_files_changes_nothing(seed: int) -> None:
     assert summarize(first).total.cost == summarize(second).total.cost
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(SEEDS, st.lists(st.integers(-1, 100_000), max_size=3))
 def test_periods_partition_the_bill(seed: int, cuts: list[int]) -> None:
     files = random_files(Random(seed), are_timed=True)

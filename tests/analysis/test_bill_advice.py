@@ -15,6 +15,7 @@ from cachecost.analysis.bill.account import BillAccount, account_for
 from cachecost.analysis.bill.advice import CompactionSize, best_advice, compact_calls, saved_together
 from cachecost.analysis.bill.summary import summarize
 from cachecost.conversations.input_files import BilledCall, SessionFile
+from slow_cases import examples
 
 MODEL = "claude-opus-4-5"
 SIZE = CompactionSize(20_000, 3_000)
@@ -53,7 +54,7 @@ def test_a_prompt_that_stays_below_is_not_compacted(limit: int) -> None:
     assert compact_calls(account_of(*calls), limit, SIZE, lambda _: True).tokens == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**9))
 def test_all_changes_together_save_no_more_than_the_bill(seed: int) -> None:
     """And more than the best alone, as none is shown that saves nothing more."""

@@ -17,6 +17,7 @@ from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import read_workload
+from slow_cases import examples
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 TRAFFIC = [path for path in sorted((RECORDINGS / "traffic").glob("*/*.jsonl")) if path.parent.name not in hosts()]
@@ -77,7 +78,7 @@ def _plant(sendings: list[Sending], first: int, fault: str) -> None:
 
 
 @given(spoiled_logs())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_the_causes_add_up_exactly(sendings: list[Sending]) -> None:
     found = explained(sendings)
     assert found.avoidable == found.cost - found.without

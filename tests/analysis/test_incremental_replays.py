@@ -36,6 +36,7 @@ from cachecost.simulation.workload import Workload, read_workload
 from cachecost.strategies.changes.keepalive import KeepAlive
 from planted.check import written
 from planted.random_logs import random_log
+from slow_cases import examples
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 SESSIONS = sorted((RECORDINGS / "sessions").glob("*.jsonl")) + sorted((RECORDINGS / "traffic" / "rig").glob("*.jsonl"))
@@ -120,7 +121,7 @@ def assert_the_same(traffic: Workload, dice: Random) -> None:
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_random_logs(seed: int, changes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert_the_same(workload(written(Path(folder, "log.jsonl"), random_log(seed))), Random(changes))

@@ -30,6 +30,7 @@ from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload, recorded_workload
+from slow_cases import examples
 
 START = 1_790_000_000.0
 FAST = (0, 1, 3, 5, 8, 24, 28, 55)
@@ -55,7 +56,7 @@ def test_nothing_stands_below_it(seed: int) -> None:
 
 
 @given(st.integers(0, 100_000), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_it_is_the_sum_of_the_costs_of_each_block_by_itself(seed: int, loses: bool) -> None:
     """What blocks share, states that are one and writes that are certain change nothing."""
     recorded = random_workload(seed)

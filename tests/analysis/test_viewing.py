@@ -23,6 +23,7 @@ from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO
 from cachecost.views.viewer.call import session_object
 from cachecost.views.viewer.sessions import sessions_object
+from slow_cases import examples
 
 SEEDS = st.integers(0, 10**6)
 TEXTS = st.text(st.sampled_from("ab \n\\n.é"), max_size=40)
@@ -30,7 +31,7 @@ COLUMNS = ("cost_usd", "rewritten_usd")
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_columns_add_up_to_the_bill(seed: int) -> None:
     files = random_files(Random(seed))
     listing = SessionListing(account_for(files, list_prices()), LoggedSessions(replay_setup()))
@@ -50,7 +51,7 @@ def test_columns_add_up_to_the_bill(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_blocks_add_up_to_the_bill(seed: int) -> None:
     workload = random_workload(seed)
     simulation = workload.simulation()

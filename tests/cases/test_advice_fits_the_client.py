@@ -27,7 +27,7 @@ def changes(found: dict[str, Any]) -> list[tuple[str, Decimal]]:
 
 
 def bill_of(folder: Path, *options: object) -> Any:
-    return json_of(run_here("bill", folder, "--json", *options, HOME=str(folder), CACHECOST_CACHE="off"))
+    return json_of(run_here("bill", folder, "--json", *options, HOME=str(folder), CACHECOST_STORE="off"))
 
 
 def test_many_pauses_are_outlasted_by_the_setting_and_by_no_keep_alives(run_case: Run) -> None:
@@ -122,7 +122,7 @@ def test_sub_agents_have_a_setting_of_their_own_and_both_together_save_the_sum(t
     assert {one["setting"] for one in found["advice"]} == {"promptCacheTtl", "subagentPromptCacheTtl"}
     assert Decimal(found["advice_together_usd"]) == sum(Decimal(one["saved_usd"]) for one in found["advice"])
     assert {one["needs"] for one in found["advice"]} == {"needs Claude Code ≥ 2.1.243; yours is 2.1.37"}
-    done = run_here("bill", tmp_path, "--apply", "--yes", HOME=str(tmp_path), CACHECOST_CACHE="off")
+    done = run_here("bill", tmp_path, "--apply", "--yes", HOME=str(tmp_path), CACHECOST_STORE="off")
     assert done.returncode == 2
     assert "(promptCacheTtl, subagentPromptCacheTtl)" in done.stderr
     assert not (tmp_path / ".claude").exists()

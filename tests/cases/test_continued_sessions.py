@@ -19,7 +19,7 @@ CASE, HOME = "45-session-in-two-files", "home/.claude/projects"
 
 def hook(path: Path, **environment: str) -> str:
     asked = {"hook_event_name": "UserPromptSubmit", "transcript_path": str(path), "prompt": "go on"}
-    done = run_here("hook", stdin=json.dumps(asked), **{"CACHECOST_CACHE": "off", **environment})
+    done = run_here("hook", stdin=json.dumps(asked), **{"CACHECOST_STORE": "off", **environment})
     return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
 
@@ -48,7 +48,7 @@ def test_it_is_looked_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     from cachecost.commands import statusline_run as remembered_session
 
     folder = copy_case(CASE, tmp_path)
-    store = {"CACHECOST_CACHE": str(tmp_path / "kept")}
+    store = {"CACHECOST_STORE": str(tmp_path / "kept")}
     path = second_file(folder)
     first = hook(path, **store)
     monkeypatch.setattr(remembered_session, "_earlier_static", None)

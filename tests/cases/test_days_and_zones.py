@@ -20,7 +20,7 @@ def test_the_day_is_that_of_this_machine_as_next_has_it(run_case: Run, tmp_path:
     assert [row["key"] for row in found["rows"]] == ["2026-11-19"] and found["timezone"] == "America/Los_Angeles"
     text = run_case(CASE, "bill", HOME, "--by", "day", **ANGELES).stdout
     assert "  day (America/Los_Angeles)  " in text and ", 19 Nov 2026 " in text
-    done = run_apart("next", tmp_path / CASE / HOME, "--at", "2026-11-20T02:03:00Z", CACHECOST_CACHE="off", **ANGELES)
+    done = run_apart("next", tmp_path / CASE / HOME, "--at", "2026-11-20T02:03:00Z", CACHECOST_STORE="off", **ANGELES)
     assert "warm until 2026-11-19 18:05" in done.stdout
 
 

@@ -54,7 +54,7 @@ def test_the_rows_add_up(run_case: Run) -> None:
 def test_the_status_line_has_what_the_client_counts() -> None:
     facts = {"transcript_path": str(SESSION), "model": {"id": "claude-opus-5-5"}, "cost": {"total_cost_usd": 0.29}}
     lines = [
-        run_here("statusline", stdin=json.dumps(one), CACHECOST_CACHE="off").stdout
+        run_here("statusline", stdin=json.dumps(one), CACHECOST_STORE="off").stdout
         for one in (facts, {**facts, "cost": {}}, {**facts, "cost": {"total_cost_usd": None}})
     ]
     assert lines[0].endswith("session $0.29\n")
@@ -74,7 +74,7 @@ def partial(folder: Path, content: Any, output: int = 3, **message: Any) -> Any:
     made.answer(0, 5_000, output=output)
     made.lines[-1]["message"].update({"content": content, "stop_reason": None, **message})
     made.save(folder / "s.jsonl")
-    return json_of(run_here("bill", folder, "--json", CACHECOST_CACHE="off"))["estimated_output"]
+    return json_of(run_here("bill", folder, "--json", CACHECOST_STORE="off"))["estimated_output"]
 
 
 TEXT = "x" * 3_600
@@ -107,13 +107,13 @@ def test_what_is_complete_or_has_no_price_is_not_estimated(tmp_path: Path, field
     made.answer(0, 5_000)
     made.lines[-1]["message"].update({"content": [{"type": "text", "text": TEXT}], "stop_reason": None, **fields})
     made.save(tmp_path / "s.jsonl")
-    found = json.loads(run_here("bill", tmp_path, "--json", CACHECOST_CACHE="off").stdout)
+    found = json.loads(run_here("bill", tmp_path, "--json", CACHECOST_STORE="off").stdout)
     assert Decimal((found["estimated_output"] or {"missing_usd": "0"})["missing_usd"]) == 0
-    assert "true total" not in run_here("bill", tmp_path, CACHECOST_CACHE="off").stdout
+    assert "true total" not in run_here("bill", tmp_path, CACHECOST_STORE="off").stdout
 
 
 def test_a_store_remembers_it(tmp_path: Path) -> None:
-    store = {"CACHECOST_CACHE": str(tmp_path / "kept"), "HOME": str(tmp_path)}
+    store = {"CACHECOST_STORE": str(tmp_path / "kept"), "HOME": str(tmp_path)}
     first, second = (run_apart("bill", SESSION.parent, "--json", **store).stdout for _ in range(2))
     assert first == second and json.loads(first)["estimated_output"]["calls"] == 10
     assert (tmp_path / "kept/sessions.sqlite").exists()

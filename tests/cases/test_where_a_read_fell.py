@@ -83,7 +83,7 @@ def written(folder: Path, name: str = "s", begin: int = 0, agent: str = "", **th
 
 
 def messages(folder: Path) -> list[str]:
-    return [one["message"] for one in losses(run_here("bill", folder, "--json", CACHECOST_CACHE="off"))]
+    return [one["message"] for one in losses(run_here("bill", folder, "--json", CACHECOST_STORE="off"))]
 
 
 @pytest.mark.parametrize(
@@ -128,5 +128,5 @@ def test_other_sessions_count(tmp_path: Path) -> None:
 def test_where_tools_changed_a_part_of_them_is_not_taken_for_all(tmp_path: Path) -> None:
     between = [("attachment", {"attachment": {"type": "deferred_tools_delta"}}), RESULT]
     written(tmp_path, begin=0, read=20_000, between=between)
-    (one,) = losses(run_here("bill", tmp_path, "--json", CACHECOST_CACHE="off"))
+    (one,) = losses(run_here("bill", tmp_path, "--json", CACHECOST_STORE="off"))
     assert one["cause"] == "tools_changed"

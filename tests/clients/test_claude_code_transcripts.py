@@ -87,7 +87,7 @@ def test_the_bill_command_says_the_same(
     sessions: KnownSessions, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it counts, and what the client's own sums have beyond it, is the server's bill."""
-    monkeypatch.setenv("CACHECOST_CACHE", "off")
+    monkeypatch.setenv("CACHECOST_STORE", "off")
     words = ["bill", str(sessions.projects), "--json"]
     code = cli.exit_code(lambda: cli.cachecost.main(args=words, prog_name="cachecost", standalone_mode=False))
     bill = json.loads(capsys.readouterr().out)

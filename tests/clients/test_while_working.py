@@ -150,7 +150,7 @@ def _command(words: str) -> dict[str, str]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    return {"CACHECOST_CACHE": str(folder / "kept")}
+    return {"CACHECOST_STORE": str(folder / "kept")}
 
 
 def _move_back(transcript: Path) -> None:

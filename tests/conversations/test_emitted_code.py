@@ -12,12 +12,13 @@ from cachecost.analysis.optimum.online_rule import MOVING, STATIC, TTL_PAIRS, On
 from cachecost.prompts.intake import Intake
 from cachecost.strategies.placements import ThreadIndex, View
 from cachecost.views.optimum.plan_folder import client_code
+from slow_cases import examples
 
 ALL = [OnlineRule(static, moving, ttls) for static in STATIC for moving in MOVING for ttls in TTL_PAIRS]
 RULES = [rule for rule in ALL if is_always_legal(rule)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(logs(), st.sampled_from(RULES))
 def test_the_code_places_what_the_strategy_places(rows: list[dict[str, Any]], rule: OnlineRule) -> None:
     module: dict[str, Any] = {}

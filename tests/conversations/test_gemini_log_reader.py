@@ -141,7 +141,7 @@ def test_it_is_told_from_a_request_log(tmp_path: Path, row: Row, name: str) -> N
 def test_the_cost_of_a_log_through_the_command(tmp_path: Path) -> None:
     """By hand, at 0.30, 0.03 and 2.50 dollars per million: 952, 2,048 and 25 tokens."""
     write(tmp_path, generated())
-    done = run_here("bill", "gemini.jsonl", "--json", cwd=tmp_path, CACHECOST_CACHE="off")
+    done = run_here("bill", "gemini.jsonl", "--json", cwd=tmp_path, CACHECOST_STORE="off")
     assert (done.returncode, json.loads(done.stdout)["billed_usd"]) == (0, "0.00040954")
 
 

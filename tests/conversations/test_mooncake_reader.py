@@ -16,6 +16,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.readers import call_recording as recordings
 from cachecost.conversations.readers import mooncake, request_log
 from cachecost.conversations.readers.mooncake import MODEL, calls, sniff
+from slow_cases import examples
 
 Row = dict[str, Any]
 
@@ -198,7 +199,7 @@ prompts = st.lists(st.integers(0, 3), max_size=5).flatmap(
 pauses = st.sampled_from([0, 1, 0.5, 3000])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(asked=st.lists(st.tuples(prompts, pauses), min_size=1, max_size=6))
 def test_any_trace_gives_its_lengths_times_and_shared_beginnings(
     tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[tuple[list[int], int, bool], float]]

@@ -27,6 +27,7 @@ from cachecost.conversations.model import (
 )
 from cachecost.prompts.blocks import Block, Part, given_block
 from cachecost.prompts.request import block_of, text_block
+from slow_cases import examples
 
 KEY = b"a key for tests"
 WORDS = ("zebra", "quagga", "okapi\u00e9", "tapir\n", "\u65e5\u672c", "\U0001f600", "half \ud800 pair", "")
@@ -94,7 +95,7 @@ def again(data: bytes, folder: Path) -> Conversation:
     return read(path)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(conversations)
 def test_what_is_kept_comes_back(tmp_path: Path, conversation: Conversation) -> None:
     data = written(conversation)
@@ -103,7 +104,7 @@ def test_what_is_kept_comes_back(tmp_path: Path, conversation: Conversation) -> 
     assert written(back) == data
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(conversations)
 def test_content_free_keeps_structure_and_equality_and_no_word(tmp_path: Path, conversation: Conversation) -> None:
     data = written(conversation, "digest", KEY)

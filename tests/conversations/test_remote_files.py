@@ -184,7 +184,7 @@ def test_a_recording_has_the_bytes_of_that_of_the_local_files(
 
 def test_what_a_bill_read_of_a_url_is_not_remembered(server: Server, tmp_path: Path) -> None:
     """Another file may be there next time, and only some servers say so."""
-    url, store = f"{REMOTE}/changing/one.jsonl", {"CACHECOST_CACHE": str(tmp_path)}
+    url, store = f"{REMOTE}/changing/one.jsonl", {"CACHECOST_STORE": str(tmp_path)}
     for name in ("one", "two"):
         put(f"{server.url}/{BUCKET}/changing/one.jsonl", (server.folder / f"sessions/{name}.jsonl").read_bytes())
         bill = json.loads(server.run("bill", url, "--json", **store).out)

@@ -35,7 +35,7 @@ TOOLS = {"bill", "explain", "next_message", "what_if", "lint_request", "models"}
 AT = "2026-03-03T23:52:00"
 BODY = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]}
 ROOTS = ("--root", str(ROOT), "--root", gettempdir())
-OFF = {"CACHECOST_CACHE": "off", "CACHECOST_TOKENS": "tiktoken"}
+OFF = {"CACHECOST_STORE": "off", "CACHECOST_TOKENS": "tiktoken"}
 
 Talk = Callable[[Client], Awaitable[Any]]
 

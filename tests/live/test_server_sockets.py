@@ -152,6 +152,27 @@ def test_only_loopback_is_listened_on():
         assert taken.proto == socket.IPPROTO_TCP
 
 
+@pytest.fixture(scope="module")
+def address():
+    with serving(app_of(served_by())) as found:
+        yield found
+
+
+def test_the_end_of_a_server_waits_for_nothing(monkeypatch):
+    """Uvicorn sleeps 0.1 s between its looks, and `check` starts a server for each run of a command."""
+    slept = []
+    sleep = asyncio.sleep
+
+    def spy(seconds, *rest):
+        slept.append(seconds)
+        return sleep(seconds, *rest)
+
+    monkeypatch.setattr(asyncio, "sleep", spy)
+    with serving(app_of(served_by())) as address:
+        assert httpx2.get(f"{address}/v1/models", headers=HEAD, trust_env=False).status_code == 200
+    assert max(slept, default=0.0) < 0.05
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [
@@ -167,10 +188,9 @@ def test_only_loopback_is_listened_on():
     ],
 )
 @pytest.mark.parametrize("path", ["/v1/models", "/"])
-def test_it_answers_under_the_names_of_this_machine(host, status, path):
-    with serving(app_of(served_by())) as address:
-        headers = {**HEAD, "host": host.format(port=address.rpartition(":")[2])}
-        answer = httpx2.get(address + path, headers=headers, trust_env=False)
+def test_it_answers_under_the_names_of_this_machine(address, host, status, path):
+    headers = {**HEAD, "host": host.format(port=address.rpartition(":")[2])}
+    answer = httpx2.get(address + path, headers=headers, trust_env=False)
     assert answer.status_code == status
     if status == 421:
         assert answer.json()["error"]["message"].startswith("host: expected 127.0.0.1 or localhost, as ")

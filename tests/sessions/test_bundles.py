@@ -23,7 +23,7 @@ from sessions import write_sessions
 from slow_cases import mostly_slow
 
 COMMAND = [sys.executable, "-m", "cachecost", "bill"]
-ENVIRONMENT = {**os.environ, "CACHECOST_CACHE": "off"}
+ENVIRONMENT = {**os.environ, "CACHECOST_STORE": "off"}
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_sessions_of_qwen_code_are_found_on_this_machine(tmp_path: Path) -> None
     path = tmp_path / ".qwen/projects/x/chats/q-1.jsonl"
     path.parent.mkdir(parents=True)
     path.write_text("".join(json.dumps(line) + "\n" for line in qwen_session()))
-    done = run_here("bill", "--json", cwd=tmp_path, HOME=str(tmp_path), CACHECOST_CACHE="off")
+    done = run_here("bill", "--json", cwd=tmp_path, HOME=str(tmp_path), CACHECOST_STORE="off")
     (row,) = json.loads(done.stdout)["rows"]
     assert (row["client"], row["calls"], row["session"]) == ("qwen-code", 2, "q-1")
 
@@ -36,5 +36,5 @@ def test_observations_of_langfuse_have_a_bill(tmp_path: Path, number: int) -> No
     """They have a "type" and a "sessionId" as transcripts do."""
     path = tmp_path / "observations.jsonl"
     path.write_text("".join(json.dumps(seen(at)) + "\n" for at in range(number)))
-    done = run_here("bill", path.name, "--json", cwd=tmp_path, CACHECOST_CACHE="off")
+    done = run_here("bill", path.name, "--json", cwd=tmp_path, CACHECOST_STORE="off")
     assert json.loads(done.stdout)["calls"] == number

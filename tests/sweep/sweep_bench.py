@@ -33,7 +33,7 @@ from cachecost.commands.sweep import sweep
 sys.exit(exit_code(lambda: sweep.main(args=sys.argv[1:], prog_name="cachecost sweep", standalone_mode=False)))
 """
 COMMAND = [sys.executable, "-c", LAUNCHER]
-ENVIRONMENT = {**os.environ, "CACHECOST_CACHE": "off"}
+ENVIRONMENT = {**os.environ, "CACHECOST_STORE": "off"}
 
 
 def scenario_at(folder: Path, text: str = SCENARIO) -> Path:

@@ -34,6 +34,7 @@ from cachecost.simulation.workload import Workload, plan_workload, read_workload
 from cachecost.strategies.spec import StrategySpec
 from cachecost.sweep.montecarlo import Draw, Retries, montecarlo, numbers, resample_pauses, retime, uniforms
 from one_seed import calls_alone, traffic_alone
+from slow_cases import examples
 
 RECORDINGS = Path(__file__).parents[2] / "scenarios" / "recordings"
 MODELS = ("claude-opus-4-6", "claude-sonnet-4-5", "claude-haiku-5-5")
@@ -106,7 +107,7 @@ readings = st.fixed_dictionaries(
     tools=st.sampled_from([1, 25]),
     asks=st.booleans(),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_seed_costs_what_the_engine_says(
     strategy: str | StrategySpec, model: str, rules: dict[str, Any], draw: Draw, seed: int, tools: int, asks: bool
 ) -> None:

@@ -1,12 +1,6 @@
 """Counting for the models of other makers than Anthropic: what is measured, what is assumed, what cannot be counted."""
 
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
-
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block
@@ -19,6 +13,10 @@ from cachecost.tokens.calibration import KINDS, LATIN, SCRIPTS, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
 from cachecost.tokens.tokenizers import count_content
+from hypothesis import given, settings, strategies as st
+from slow_cases import examples
+from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
+from typing import Any
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")
 ASSUMED = ("grok", "minimax", "open")
@@ -192,7 +190,7 @@ def test_a_block_counts_or_fails_the_same_without_its_content(maker: str) -> Non
     assert bare.guessed_kinds == counter.guessed_kinds  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=80), st.text(max_size=300), st.sampled_from(MAKERS))
 def test_any_definition_counts_the_same_without_its_content(name: str, about: str, maker: str) -> None:
     counter, bare = make_counter("tiktoken", maker), make_counter("tiktoken", maker)

@@ -1,15 +1,8 @@
 """Counters by name: what they count of a block, with content and without."""
 
 import json
-import sys
-from datetime import date
-from typing import Any
-
 import pytest
-from files_of_images import base64, png, with_pages
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
+import sys
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled
 from cachecost.base.structs import replace
@@ -22,6 +15,11 @@ from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tokenizers import Cl100k, count_content, has_ctok
+from datetime import date
+from files_of_images import base64, png, with_pages
+from hypothesis import given, settings, strategies as st
+from slow_cases import examples
+from typing import Any
 
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
@@ -278,7 +276,7 @@ anything = st.recursive(
 KINDS = (*{str(content.get("type", "custom")) for _, content in BLOCKS}, "document", "tool_use", "web_tool_result")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.dictionaries(st.sampled_from(FIELDS[1:]), anything, max_size=4))
 def test_malformed_content_is_counted_and_counts_the_same_without(kind: str, fields: dict[str, Any]) -> None:
     counter, bare = make_counter("tiktoken", "claude-3"), make_counter("tiktoken", "claude-3")

@@ -282,23 +282,3 @@ def check_url(name: str) -> None:
     """Raises InputError where nothing at a URL may be read; `name` is shown, so it has no secret in it."""
     if _Allowed.roots is not None:
         raise InputError([Fault(name, "expected a file on this machine; no URL is opened here")])
-
-
-CACHE_VARIABLE, OFF = "CACHECOST_CACHE", "off"
-
-
-def kept_folder() -> Path | None:
-    """The folder of all that is kept to be faster next time: token counts, sessions, what a status line has read.
-
-    CACHECOST_CACHE names another one. None where it is `off`, or where the user has no home: nothing is kept.
-    """
-    named = os.environ.get(CACHE_VARIABLE)
-    if named is not None and named.strip().lower() in (OFF, ""):
-        return None
-    try:
-        if named:
-            return Path(named).expanduser()
-        base = os.environ.get("XDG_CACHE_HOME")
-        return (Path(base) if base else Path.home() / ".cache") / "cachecost"
-    except RuntimeError:
-        return None

@@ -176,7 +176,7 @@ def bill(
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
     agents found on this machine. Dollars are list prices. What was read is remembered in the folder that
-    CACHECOST_CACHE names (off: nothing is, nor with --jobs or --backend).
+    CACHECOST_STORE names (off: nothing is, nor with --jobs or --backend).
     """
     from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize

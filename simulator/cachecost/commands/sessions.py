@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
 
-from cachecost.base.atomic_files import kept_folder
+from cachecost.base.store import open_store
 from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.conversations.readers.detect import UNRECOGNIZED
 
 if TYPE_CHECKING:
     from cachecost.commands.options import WorkBar
-    from cachecost.sessions.reading import SessionFiles, SessionStore
+    from cachecost.sessions.reading import SessionFiles
     from cachecost.sweep.workers import Workers
-
-STORE = "sessions.sqlite"
-NOT_REMEMBERED = "sessions are not remembered"
 
 
 def read_session_files(
@@ -34,7 +30,7 @@ def read_session_files(
     without one nothing is said of that.
     Raises CannotEvaluate where workers are lost.
     """
-    from cachecost.sessions.reading import SessionReading
+    from cachecost.sessions.reading import FILES, STATES, SessionReading
 
     folders = [path for path in paths if path.is_dir()]
     if workers:
@@ -45,7 +41,7 @@ def read_session_files(
         split = partial(split_files, shared, format_, folders)
         found = join_bundles(share_items("bill", split, read_bundle, workers))
     else:
-        with open_session_store() as store, bar.reading(list(session_files(paths))) as files:
+        with open_store(FILES, STATES) or nullcontext() as store, bar.reading(list(session_files(paths))) as files:
             found = SessionReading(store, format_, folders=folders).read_all(files)
     if command and not (found.sessions or found.logs or found.skipped):
         from cachecost.sessions.locations import locations
@@ -55,7 +51,7 @@ def read_session_files(
         example = "" if paths else "; a session to look at: cachecost demo"
         print_diagnostic(f"no sessions found in {looked}; name files or folders: cachecost {command} PATH{example}")
     if found.store_error:
-        print_diagnostic(f"{kept_folder()}/{STORE}: {NOT_REMEMBERED}: {found.store_error}")
+        print_diagnostic(found.store_error)
     for note in found.notes:
         print_diagnostic(note)
     for fault in found.skipped:
@@ -75,21 +71,6 @@ def session_files(paths: Sequence[Path]) -> Iterator[Path]:
 
     for location in locations():
         yield from location.find(Path.home(), os.environ)
-
-
-@contextmanager
-def open_session_store() -> Iterator[SessionStore | None]:
-    """The store; None where there is to be none, or it cannot be used."""
-    from cachecost.sessions.reading import open_store
-
-    with ExitStack() as opened:
-        store = None
-        if folder := kept_folder():
-            try:
-                store = opened.enter_context(open_store(folder / STORE))
-            except (sqlite3.Error, OSError) as error:
-                print_diagnostic(f"{folder / STORE}: {NOT_REMEMBERED}: {error}")
-        yield store
 
 
 LISTED = 3

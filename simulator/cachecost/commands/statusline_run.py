@@ -35,12 +35,11 @@ from cachecost.analysis.next_message.state import (
     text_at,
     with_prompt_cache,
 )
-from cachecost.base.atomic_files import kept_folder
 from cachecost.base.digests import blake2b
 from cachecost.base.formatting import dollars
+from cachecost.base.store import store_folder, tail_digest
 from cachecost.base.version import __version__
 from cachecost.conversations.input_files import BilledCall
-from cachecost.sessions.file_tails import tail_digest
 from cachecost.views.next.words import DEFAULT_FORMAT, NEUTRAL, UnknownField, check_format, fill_format, line_fields
 
 DEADLINE_S = 1.0
@@ -103,7 +102,7 @@ def _checksum(data: bytes) -> bytes:
 
 def remembered_folder() -> Path | None:
     """Where sessions are remembered; None: nowhere."""
-    folder = kept_folder()
+    folder = store_folder()
     return folder / FOLDER if folder else None
 
 

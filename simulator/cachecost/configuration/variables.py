@@ -18,7 +18,11 @@ VARIABLES = (
     Variable(
         "CACHECOST_TOKENS", "Source of token counts that `auto` stands for; wins over the file's `tokens`.", "auto"
     ),
-    Variable("CACHECOST_CACHE", "Folder of token counts and sessions; off: none are kept.", "in the user's cache"),
+    Variable(
+        "CACHECOST_STORE",
+        "Folder of what was read of sessions and of token counts; off: nothing is kept.",
+        "in the user's cache",
+    ),
     Variable("CACHECOST_STATUSLINE", "The line of `statusline`, as its `--format`.", "as `--format`"),
     Variable("CACHECOST_HOOK_LEAST_USD", "`hook` is silent below so many dollars.", "as `--least-usd`"),
     Variable("CACHECOST_HOOK_LEAST_TOKENS", "`hook` is silent below so many tokens.", "as `--least-tokens`"),

@@ -129,5 +129,5 @@ def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | Non
         began.wait()
         yield
     finally:
-        server.should_exit = True
+        server.stop()
         thread.join()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from http.client import HTTPException
 from pathlib import Path
@@ -23,12 +23,13 @@ import msgspec
 from cachecost.analysis.bill.account import account_for
 from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
 from cachecost.analysis.next_message.watching import MOST_CALLS, WatchedSession, WatchedTotals, watch_account
+from cachecost.base.store import IN_MEMORY, DiskStore
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
-from cachecost.sessions.reading import IN_MEMORY, SessionReading, SessionStore
+from cachecost.sessions.reading import FILES, STATES, SessionReading
 from cachecost.simulation.setup import ReplaySetup
 
 AGENT = "agent-"
@@ -43,8 +44,7 @@ class FileFollower:
     def __init__(self, path: Path, setup: ReplaySetup, format_: str = "auto") -> None:
         self.path = path
         self._setup, self._format = setup, format_
-        self._stack = ExitStack()
-        self._store = self._stack.enter_context(SessionStore(IN_MEMORY))
+        self._store = DiskStore(IN_MEMORY, FILES, STATES)
         self._seen: list[tuple[Path, int, int, int]] | None = None
         """Path, inode, size and time of each file."""
         self._last = WatchedSession(str(path))
@@ -64,13 +64,13 @@ class FileFollower:
 
     def close(self) -> None:
         """Forget what was read."""
-        self._stack.close()
+        self._store.close()
 
     def _read(self, paths: Sequence[Path]) -> WatchedSession:
         """The session in the files. Where nothing can be read any more, what was read before and the reason."""
         if self._last.calls and not self.path.exists():
             return replace(self._last, notes=(GONE,))
-        found = SessionReading(self._store if self._format == "auto" else None, self._format).read_all(paths)
+        found = SessionReading(self._store, self._format).read_all(paths)
         account = account_of_found(found, self._setup, self._format)
         notes = tuple([*map(str, found.skipped), *found.notes][-MOST_NOTES:])
         if found.logs and not found.skipped and not any(account.calls()):
