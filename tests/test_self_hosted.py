@@ -1,22 +1,25 @@
 """A server of one's own: tokens where no price is known, dollars where its hour has one, and how much it keeps."""
 
 from __future__ import annotations
-import cachecost as library
-import click
+
 import json
+from csv import DictReader
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
 import pytest
+from click.testing import CliRunner, Result
+
+import cachecost as library
 from cachecost.analysis.comparison.run import run as run_scenario
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.cli import main
 from cachecost.scenario import load
 from cachecost.views.run.report import report_files
-from click.testing import CliRunner, Result
 from conversations.session_stores import write_lines
-from csv import DictReader
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 TRACE = [(0, 1536, [1, 2, 3]), (1000, 1200, [1, 2, 4]), (2000, 1536, [5, 6, 7]), (3000, 1536, [1, 2, 3])]
 """Milliseconds, tokens, ids."""

@@ -1,21 +1,23 @@
 """The generated sessions have the shape of real ones, and the script that times the bill measures what it says."""
 
-import bill_speed
 import json
-import pytest
 import shlex
 import subprocess
 import sys
-from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
 from collections.abc import Iterator
 from hashlib import sha256
 from itertools import pairwise
-from measure import Run
 from pathlib import Path
-from session_shapes import Draws, EscapedText, QUANTILES, RESULT_LINE
+from typing import Any
+
+import pytest
+
+import bill_speed
+from bill_speed import AGAIN, BARE, FIRST, Side, best, bill_sides, in_rounds, peer_sides, ratios, table
+from measure import Run
+from session_shapes import QUANTILES, RESULT_LINE, Draws, EscapedText
 from sessions import Totals, write_sessions
 from step_records import TranscriptStep, read_steps
-from typing import Any
 
 SESSIONS, MEGABYTES = 40, 20.0
 LARGEST_STATIC = 16_000 + 700 * 11

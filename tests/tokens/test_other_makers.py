@@ -1,6 +1,12 @@
 """Counting for the models of other makers than Anthropic: what is measured, what is assumed, what cannot be counted."""
 
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
+
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import Block
@@ -13,10 +19,7 @@ from cachecost.tokens.calibration import KINDS, LATIN, SCRIPTS, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.images import image_tokens
 from cachecost.tokens.tokenizers import count_content
-from hypothesis import given, settings, strategies as st
 from slow_cases import examples
-from test_token_counters import BLOCKS, IMAGE, PAPER, without_content
-from typing import Any
 
 MEASURED = ("o200k", "gemini", "deepseek", "mistral", "qwen")
 ASSUMED = ("grok", "minimax", "open")

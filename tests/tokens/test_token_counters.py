@@ -1,8 +1,15 @@
 """Counters by name: what they count of a block, with content and without."""
 
 import json
-import pytest
 import sys
+from datetime import date
+from typing import Any
+
+import pytest
+from files_of_images import base64, png, with_pages
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.extras import NotInstalled
 from cachecost.base.structs import replace
@@ -15,11 +22,7 @@ from cachecost.tokens.calibration import Calibration, calibration
 from cachecost.tokens.factory import make_counter
 from cachecost.tokens.textcounter import TextCounter
 from cachecost.tokens.tokenizers import Cl100k, count_content, has_ctok
-from datetime import date
-from files_of_images import base64, png, with_pages
-from hypothesis import given, settings, strategies as st
 from slow_cases import examples
-from typing import Any
 
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
 WITH_CTOK = pytest.mark.skipif(not has_ctok(), reason="ctok is not installed (it wants Python >= 3.12)")
