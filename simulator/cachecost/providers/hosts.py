@@ -182,7 +182,7 @@ class Naming(msgspec.Struct, frozen=True):
     default: str
     endpoints: Mapping[str, tuple[str, ...]]
     spellings: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """As `spelling`, for models whose name begins so."""
+    """As `spelling`, at an endpoint of that name, or for models whose name begins so."""
 
     def read(self, name: str) -> tuple[str, str] | None:
         """The model's own name and the endpoint in `name`; None if this host has no such ids."""
@@ -199,7 +199,7 @@ class Naming(msgspec.Struct, frozen=True):
 
     def write(self, model: str, endpoint: str) -> str:
         """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
-        own = (spelling for start, spelling in self.spellings.items() if model.startswith(start))
+        own = (spelling for key, spelling in self.spellings.items() if key == endpoint or model.startswith(key))
         spelling = next(own, self.spelling)
         return model if endpoint == self.default else spelling.format(model=model, endpoint=endpoint)
 
@@ -606,6 +606,21 @@ def unknown_model(host: str, name: object) -> str:
     except CannotEvaluate as error:
         return str(error)
     return ""
+
+
+@lru_cache(maxsize=4096)
+def served_model(host: str | None, asked: str, answered: str) -> str:
+    """The name of the model that served a call: the one that was asked for, or that of the answer, where it is one that
+    the host knows and the other is none (a router, a preset, a deployment), or an alias of another model by now."""
+    host = host_of(host, AUTO_HOST, asked)
+    name = parse_model_name(answered, host)[0]
+    if name == asked or host not in hosts() or unknown_model(host, name):
+        return asked
+    if unknown_model(host, asked):
+        return name
+    book = catalogue(host)
+    is_alias = asked in book.aliases or (asked in book.names and asked not in book.models)
+    return name if is_alias and book.model(asked).name != book.model(name).name else asked
 
 
 def unknown_host(what: str, host: str) -> CannotEvaluate:

@@ -42,7 +42,7 @@ from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import Route, route_of
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.request import show_found
-from cachecost.providers.hosts import maker_of, parse_model_name
+from cachecost.providers.hosts import maker_of, parse_model_name, served_model
 
 Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
@@ -181,6 +181,8 @@ class _ExchangeParser:
             body = self._body(sent, answer, kind)
             name = body["model"] or answer.get("model")
             model, host = _model_and_host(name, one) if isinstance(name, str) else (name, None)
+            if isinstance(model, str) and isinstance(answer.get("model"), str):
+                model = served_model(one.host or host, model, answer["model"])
             return self._builder.build(
                 {**body, "model": model},
                 usage=billed,
