@@ -10,7 +10,9 @@ as one object or as an array:
   them), with their "messages" or "input" put in. The API has those at another address (…/messages, …/input_items);
   an entry without them is skipped, with a note;
 - the two files of a batch: requests and results, joined by `custom_id`;
-- events of a session of the Realtime API: each `response.done` is a call with its usage.
+- events of a session of the Realtime API: each `response.done` is a call with its usage;
+- what OpenHands writes with `log_completions` (llm.py of its server and telemetry.py of its SDK, 2025 and 2026): an
+  object a file with "messages" or "input", "response", "kwargs", "timestamp" of the answer and "latency_sec".
 
 A log may also hold calls of the Messages API, as one of several providers does: they are read as they were sent.
 
@@ -76,6 +78,8 @@ def sniff(head: bytes) -> str | None:
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
+    if "response" in keys and {"messages", "input"} & keys and ANSWER.search(text):
+        return 'its first object has messages and a "response"'
     if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
         return 'its first object is a "chat.completion" or a "response"'
     return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
@@ -116,6 +120,8 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
                 session=row.text("session", ""),
                 workspace=row.text("workspace", ""),
             )
+        elif "response" in row.data and ("messages" in row.data or "input" in row.data):
+            yield _logged_completion(row)
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
@@ -218,6 +224,18 @@ class _ExchangeParser:
             names = [str(name) for name in (answer.get("id"), conversation) if name]
             self._earlier.update({name: [*items, *output] for name in names})
         return from_responses({**body, "input": items} if earlier else body)
+
+
+def _logged_completion(row: JsonObject) -> OpenAIExchange:
+    """A call that OpenHands logged, when its answer had come; its parameters are what the client passed on."""
+    answer, passed = row.mapping("response"), row.mapping("kwargs", required=False)
+    asked = {name: row.data[name] for name in ("messages", "input", "tools") if row.data.get(name)}
+    ended, took = row.number("timestamp"), row.number("latency_sec") or 0.0
+    return OpenAIExchange(
+        body=row.within({"model": answer.get("model"), **passed, **asked}, "request"),
+        answer=row.within(answer, "response"),
+        time=None if ended is None else iso(ended - took),
+    )
 
 
 def kind_of(body: Body, answer: Body) -> str:
