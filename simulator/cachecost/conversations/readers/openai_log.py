@@ -78,7 +78,11 @@ def sniff(head: bytes) -> str | None:
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
-    if "response" in keys and {"messages", "input"} & keys and ANSWER.search(text):
+    return _sniff_answer(text, keys)
+
+
+def _sniff_answer(text: bytes, keys: set[str]) -> str | None:
+    if "response" in keys and {"messages", "input"} & keys and "call_type" not in keys and ANSWER.search(text):
         return 'its first object has messages and a "response"'
     if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
         return 'its first object is a "chat.completion" or a "response"'
