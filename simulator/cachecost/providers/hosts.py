@@ -587,7 +587,8 @@ def near_model(host: str, name: str) -> str:
     book = catalogue(host)
     found = nearest_name(name, book.models) or nearest_name(name, (*book.names, *book.aliases))
     if not found:
-        return ""
+        elsewhere = [] if host != DEFAULT_HOST else [one for one in hosts() if own_name(name) in catalogue(one).names]
+        return f": {', '.join(elsewhere)} may have served it; name the host with --host" if elsewhere else ""
     retired = book.model(found).retired
     ended = f" It was retired on {retired}." if retired and retired <= book.data_date else ""
     return f" (did you mean '{found}'?{ended})"
