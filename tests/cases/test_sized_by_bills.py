@@ -137,3 +137,17 @@ def test_a_tool_of_anthropic_elsewhere_is_what_its_bill_leaves(tmp_path: Path) -
     line = {"timestamp": "2026-01-14T10:00:00Z", "host": "zai", "request": body, "response": {"usage": usage}}
     (row,) = replayed(tmp_path, line)
     assert "error" not in row and total(row) == 700
+
+
+def test_a_model_of_another_tokenizer_is_not_priced_by_it(tmp_path: Path) -> None:
+    """What a file of an unknown kind has in the tokens of Sonnet 4.6 says nothing of those of Opus 5."""
+    blocks = [{"type": "hologram", "payload": {"raw": PDF * 9}}, {"type": "text", "text": WORDS}]
+    request = {"model": "claude-sonnet-4-6", "max_tokens": 9, "messages": [{"role": "user", "content": blocks}]}
+    answer = {"type": "message", "content": [{"type": "text", "text": "That."}]}
+    response = {**answer, "usage": {"input_tokens": 6_000, "output_tokens": 5}}
+    write_lines(
+        tmp_path / "log.jsonl", [{"timestamp": "2026-10-14T10:00:00Z", "request": request, "response": response}]
+    )
+    said = run_in(tmp_path, "whatif", "log.jsonl", "--full").stdout
+    assert "model=claude-haiku-4-5" in said and "not evaluated: a file whose tokens no rule gives" in said
+    assert "model=claude-opus-5 " not in said

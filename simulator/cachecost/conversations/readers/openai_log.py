@@ -78,15 +78,15 @@ def sniff(head: bytes) -> str | None:
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
-    return _sniff_answer(text, keys)
-
-
-def _sniff_answer(text: bytes, keys: set[str]) -> str | None:
-    if "response" in keys and {"messages", "input"} & keys and "call_type" not in keys and ANSWER.search(text):
-        return 'its first object has messages and a "response"'
-    if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
-        return 'its first object is a "chat.completion" or a "response"'
-    return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
+    is_stored = "object" in keys
+    signs = {
+        'its first object is a "chat.completion" or a "response"': is_stored and {"choices", "output"} & keys,
+        "it is a list of stored answers": is_stored and "data" in keys,
+        'its first object has messages and a "response"': (
+            "response" in keys and {"messages", "input"} & keys and "call_type" not in keys  # which LiteLLM's rows have
+        ),
+    }
+    return next((why for why, holds in signs.items() if holds and ANSWER.search(text)), None)
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
@@ -125,7 +125,7 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
                 workspace=row.text("workspace", ""),
             )
         elif "response" in row.data and ("messages" in row.data or "input" in row.data):
-            yield _logged_completion(row)
+            yield OpenAIExchange.of_completion(row)
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
@@ -157,6 +157,16 @@ class OpenAIExchange:
     session: str = ""
     workspace: str = ""
     is_batch: bool = False
+
+    @classmethod
+    def of_completion(cls, row: JsonObject) -> OpenAIExchange:
+        """A call as OpenHands logs it when its answer has come; its parameters are what the client passed on."""
+        answer, passed = row.mapping("response"), row.mapping("kwargs", required=False)
+        asked = {name: row.data[name] for name in ("messages", "input", "tools") if row.data.get(name)}
+        ended, took = row.number("timestamp"), row.number("latency_sec") or 0.0
+        body = row.within({"model": answer.get("model"), **passed, **asked}, "request")
+        time = None if ended is None else iso(ended - took)
+        return cls(body=body, answer=row.within(answer, "response"), time=time)
 
 
 class _ExchangeParser:
@@ -228,18 +238,6 @@ class _ExchangeParser:
             names = [str(name) for name in (answer.get("id"), conversation) if name]
             self._earlier.update({name: [*items, *output] for name in names})
         return from_responses({**body, "input": items} if earlier else body)
-
-
-def _logged_completion(row: JsonObject) -> OpenAIExchange:
-    """A call that OpenHands logged, when its answer had come; its parameters are what the client passed on."""
-    answer, passed = row.mapping("response"), row.mapping("kwargs", required=False)
-    asked = {name: row.data[name] for name in ("messages", "input", "tools") if row.data.get(name)}
-    ended, took = row.number("timestamp"), row.number("latency_sec") or 0.0
-    return OpenAIExchange(
-        body=row.within({"model": answer.get("model"), **passed, **asked}, "request"),
-        answer=row.within(answer, "response"),
-        time=None if ended is None else iso(ended - took),
-    )
 
 
 def kind_of(body: Body, answer: Body) -> str:
