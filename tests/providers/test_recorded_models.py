@@ -85,6 +85,8 @@ openrouter   glm-4.6:exacto                               2026-03-14  z-ai/glm-4
 openrouter   claude-sonnet-4.5@preset/mine                2026-03-14  claude-sonnet-4-5
 openrouter   gpt-oss-120b:nitro@preset/mine               2026-03-14  openai/gpt-oss-120b
 gemini       gemini-2.5-flash-preview-09-2025             2026-03-14  gemini-2.5-flash
+gemini       gemini-3-pro-preview                         2026-01-14  gemini-3-pro-preview
+vertex       gemini-3-pro-preview                         2026-01-14  gemini-3-pro-preview
 gemini       models/gemini-2.0-flash-001                  2026-03-14  gemini-2.0-flash
 openai       ft:gpt-4o-mini-2024-07-18:mine::Ab12         2026-03-14  ft:gpt-4o-mini
 openai       ft:gpt-4.1-2025-04-14:mine:name:Ab12         2026-03-14  ft:gpt-4.1
