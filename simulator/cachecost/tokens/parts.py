@@ -186,8 +186,8 @@ SENTENCE = re.compile(r"[.!?…](?=\s|\Z)|[。！？]|\S\Z")
 """Ends of sentences: a document to be cited is shown sentence by sentence, each with its number."""
 SENTENCE_CHARS = 150
 """Of a sentence in a PDF, whose text is not read."""
-FILES = frozenset({"video", "audio", "input_audio", "input_video", "video_url", "audio_url"})
-"""Kinds of blocks that are files without a rule, wherever their bytes are."""
+FILES = frozenset({"video", "audio", "input_audio", "input_video", "video_url", "audio_url", "cached_content"})
+"""Kinds of blocks that are files without a rule, wherever their bytes are, or name what Gemini keeps."""
 ENCODED = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_=\r\n-]{1024,}")
 """The bytes of a file: so many characters without a space are no text."""
 TEXTS = re.compile(r"text/.+|application/(?:txt|csv|html|md|json|xml)")
@@ -328,6 +328,8 @@ def facts_of(block: Block) -> dict[str, int]:
         return {"tool_use": 1}
     if block.kind in ("tool", "tool_result", "container_upload"):
         return {block.kind: 1}
+    if block.kind in FILES:
+        return {FILE: 1}
     return {"server_result": 1} if is_server_result(block.kind) else {}
 
 
