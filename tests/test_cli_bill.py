@@ -157,7 +157,7 @@ def test_a_session_that_is_being_written_is_read_so_far(logs: Path) -> None:
 def test_an_unknown_model_is_said_and_not_evaluated(logs: Path) -> None:
     write(logs / "u.jsonl", answer(5, (3, 0, 10, 0, 9), "u", "gnome-7"))
     found = bill(logs)
-    assert found["unpriced"] == [{"reason": "unknown model 'gnome-7' on host anthropic", "calls": 1}]
+    assert found["unpriced"] == [{"reason": "unknown model 'gnome-7' on host anthropic", "calls": 1, "tokens": 22}]
     assert (found["calls"], code_of(logs)) == (6, 3)
     row = next(row for row in bill(logs, "--by", "model")["rows"] if row["key"] == "gnome-7")
     assert (row["calls"], row["cost_usd"]) == (1, "0")

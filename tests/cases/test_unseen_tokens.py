@@ -13,14 +13,14 @@ from case_files import Run, json_of, rows_of, run_in
 
 from cachecost.conversations.readers.apis.converse import from_converse_blocks
 from cachecost.conversations.readers.apis.gemini import from_generate_content
+from cachecost.prompts.render import CannotCount
 from cachecost.prompts.request import block_of
 from cachecost.tokens.factory import make_counter
-from cachecost.tokens.parts import hidden_content, parts_of
+from cachecost.tokens.parts import parts_of
 from conversations.session_stores import write_lines
 
 SEARCH, VIDEO, REASONING = "17-search-follow-up", "18-video-bytes", "19-xai-reasoning-kept"
 BYTES = b64encode(bytes(range(256)) * 120).decode()
-FILE_TOKENS = 2000
 
 
 def inputs(rows: list[Any]) -> list[tuple[int, int]]:
@@ -105,11 +105,9 @@ FILES = {
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 @pytest.mark.parametrize("generation", ["claude-3", "o200k", "gemini", "open"])
-def test_a_file_that_no_rule_counts_is_a_guess_with_a_wide_margin(file: dict[str, Any], generation: str) -> None:
-    counter: Any = make_counter("tiktoken", generation)
-    block = block_of("user", file)
-    assert FILE_TOKENS <= counter.block(block) <= FILE_TOKENS + 60
-    assert counter.block_margin(block) >= 8 and hidden_content(block)
+def test_a_file_that_no_rule_counts_is_not_counted(file: dict[str, Any], generation: str) -> None:
+    with pytest.raises(CannotCount, match="a file whose tokens no rule gives"):
+        make_counter("tiktoken", generation).block(block_of("user", file))
 
 
 @pytest.mark.parametrize("media", ["txt", "csv", "md", "html"])
@@ -117,7 +115,7 @@ def test_a_document_of_text_counts_as_its_text(media: str) -> None:
     text = "names and numbers, " * 40
     document = converse(document={"format": media, "name": "d", "source": {"bytes": b64encode(text.encode()).decode()}})
     assert parts_of("document", document).texts == ("d", text)
-    assert not hidden_content(block_of("user", document))
+    assert make_counter("tiktoken", "gemini").block(block_of("user", document))
 
 
 @pytest.mark.parametrize(
@@ -131,8 +129,8 @@ def test_a_document_of_text_counts_as_its_text(media: str) -> None:
     ],
     ids=lambda block: block["type"],
 )
-def test_what_has_a_rule_or_is_text_hides_nothing(block: dict[str, Any]) -> None:
-    assert hidden_content(block_of("user", block)) == ""
+def test_what_has_a_rule_or_is_text_is_counted(block: dict[str, Any]) -> None:
+    assert make_counter("tiktoken", "claude-4.7").block(block_of("user", block))
 
 
 def test_a_video_is_given_by_the_bill(run_case: Run) -> None:

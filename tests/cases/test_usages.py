@@ -41,7 +41,7 @@ def test_a_bill_says_that_the_input_is_unknown(run_case: Run) -> None:
     done = run_case(OUTPUT_ONLY, "bill", "log.jsonl", "--json")
     bill = json.loads(done.stdout)
     assert (done.returncode, bill["billed_usd"], bill["calls"]) == (3, "0", 3)
-    assert bill["unpriced"] == [{"reason": NO_INPUT, "calls": 3}]
+    assert bill["unpriced"] == [{"reason": NO_INPUT, "calls": 3, "tokens": 30}]
     assert bill["usage"]["output_tokens"] == 30
 
 
@@ -94,7 +94,8 @@ def completed(usage: Mapping[str, Any]) -> dict[str, Any]:
 def test_no_reader_takes_it_for_a_prompt_of_no_tokens(tmp_path: Path, row: Mapping[str, Any]) -> None:
     (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n")
     done = run_in(tmp_path, "bill", "log.jsonl", "--json")
-    assert (done.returncode, json.loads(done.stdout)["unpriced"]) == (3, [{"reason": NO_INPUT, "calls": 1}])
+    (unpriced,) = json.loads(done.stdout)["unpriced"]
+    assert (done.returncode, unpriced["reason"], unpriced["calls"]) == (3, NO_INPUT, 1)
     if "message" not in row:
         (replayed,) = rows_of(run_in(tmp_path, "replay", "log.jsonl", "--json"))
         assert replayed["usage"]["input_tokens"] > 1_900

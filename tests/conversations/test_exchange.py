@@ -217,7 +217,7 @@ CLOUD = "https://us-east5-aiplatform.googleapis.com/v1/projects/p/locations/us-e
             "claude-opus-4.6",
         ),
         ("http://localhost:4000/v1/messages", BODY, None, "claude-opus-4-6"),
-        ("http://localhost:4000/v1/messages", {**BODY, "model": "bedrock/claude-x"}, "bedrock", "claude-x"),
+        ("http://localhost:4000/v1/messages", {**BODY, "model": "bedrock/my-router"}, "bedrock", "claude-opus-4-6"),
         ("https://[SCRUBBED]/v1/messages", BODY, None, "claude-opus-4-6"),
     ],
 )

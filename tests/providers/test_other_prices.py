@@ -99,6 +99,7 @@ STORED = """
 gemini-3.8-flash-explicit        2026-12-31  0.866667  1.325
 gemini-3.8-flash-explicit        2027-01-01  1.733334  2.65
 gemini-3.1-pro-preview-explicit  2026-11-21  2.575     6.7
+gemini-2.5-flash-explicit        2026-11-21  0.413334  1.33
 """
 
 
@@ -110,16 +111,16 @@ def test_a_write_of_a_named_object_is_its_making_its_first_reading_and_its_keepi
 
 
 def test_keeping_is_not_guessed(tmp_path: Path) -> None:
-    text = "no price of 5m cache writes known for gemini-2.5-flash-explicit on host gemini; give one with --prices"
+    text = "no price of 5m cache writes known for gemini-3.5-flash-explicit on host gemini; give one with --prices"
     with pytest.raises(CannotEvaluate, match=f"^{re.escape(text)}$"):
-        priced("gemini", "gemini-2.5-flash-explicit")
+        priced("gemini", "gemini-3.5-flash-explicit")
     own = tmp_path / "own.toml"
     own.write_text(
-        '[[price]]\nhost = "gemini"\nmodel = "gemini-2.5-flash-explicit"\nwrite_5m = 0.42\nwrite_1h = 1.33\n',
+        '[[price]]\nhost = "gemini"\nmodel = "gemini-3.5-flash-explicit"\nwrite_5m = 0.42\nwrite_1h = 1.33\n',
         encoding="utf-8",
     )
     book = PriceBook.load(own)
-    assert prices_of(book, "gemini", "gemini-2.5-flash-explicit", TODAY, 1).write_1h == Decimal("1.33")
+    assert prices_of(book, "gemini", "gemini-3.5-flash-explicit", TODAY, 1).write_1h == Decimal("1.33")
     assert prices_of(book, "gemini", "gemini-2.5-flash", TODAY, 1).write_1h == Decimal("0.3")
 
 

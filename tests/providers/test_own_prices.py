@@ -13,7 +13,7 @@ from cachecost.providers.prices import PriceBook
 from price_queries import prices_of
 
 HOST = "anthropic"
-NAMES = "batch, flex, fast, priority, ultrafast, us, regional, discount"
+NAMES = "batch, flex, fast, priority, ultrafast, us, regional, discount, free, ft"
 KNOWN = ", ".join(hosts())
 NEAR = "on host anthropic (did you mean 'claude-opus-4-6'?)"
 

@@ -142,12 +142,12 @@ class HostPrompts:
         ]
         if not sent.told.uncached:
             return prompts
-        more = sum(map(renderer.counter.block, sent.told.uncached))
+        more = sum(map(renderer.count, sent.told.uncached))
         return [replace(prompt, total_tokens=prompt.total_tokens + more) for prompt in prompts]
 
     def renderer(self, generation: str) -> Renderer:
         """The renderer of a tokenizer generation. Raises CannotEvaluate if no counter can count its tokens."""
         renderer = self._renderers.get(generation)
         if renderer is None:
-            renderer = self._renderers[generation] = Renderer(self._counter_for(generation))
+            renderer = self._renderers[generation] = Renderer(self._counter_for(generation), may_be_billed=True)
         return renderer

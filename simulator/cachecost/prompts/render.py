@@ -6,7 +6,7 @@ look-up, and the lengths of prefixes, as counted or as bills say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from json import JSONEncoder
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.prompts.blocks import COMPACTION, Block, Layer, Message, Part, Prefix, Thread, digest_of
+from cachecost.prompts.compare import prefixes_back
 from cachecost.prompts.output_format import (
     effort_asked,
     effort_layer,
@@ -241,6 +242,9 @@ def _results(thread: Thread) -> Iterator[tuple[int, int]]:
 
 NEW_MESSAGE = b"message"
 """Stands between two messages of one role where each has a frame of its own: one message of both has other tokens."""
+NONE_UNCOUNTED: Mapping[bytes, str] = {}
+UNCOUNTED_WEIGHT = 256
+"""What stands for the tokens of a block that nothing counts until a bill gives them: several share them equally."""
 MOST_SETTINGS = 4096
 """Settings of requests that are kept."""
 
@@ -260,6 +264,7 @@ class Prompt(msgspec.Struct, frozen=True):
     `format_tokens` of them are the prompt of a structured output.
     `boundaries` are the only places where an entry is looked up; None: the lookback of each breakpoint (rule 9).
     `counter` says what two blocks begin with, for hosts that match tokens; None: nothing is known of that.
+    `uncounted` are blocks that nothing counts, by digest, and why: only a bill gives their tokens.
     `hidden` are its hidden tokens by place; None: not known.
     """
 
@@ -274,12 +279,13 @@ class Prompt(msgspec.Struct, frozen=True):
     format_tokens: int = 0
     counter: TokenCounter | None = None
     hidden: Hidden | None = None
+    uncounted: Mapping[bytes, str] = NONE_UNCOUNTED
 
     def answered(self, blocks: tuple[Block, ...]) -> Prefix | None:
         """The prompt followed by an answer of these blocks; None where its frames are not known. Raises CannotCount."""
         if self.counter is None or self.hidden is None:
             return None
-        return _with_message(self.end, Message.of("assistant", blocks), self.counter, self.hidden)
+        return _with_message(self.end, Message.of("assistant", blocks), self.counter.block, self.hidden)
 
 
 class _RenderedHead(msgspec.Struct, frozen=True):
@@ -293,11 +299,16 @@ class _RenderedHead(msgspec.Struct, frozen=True):
 class Renderer:
     """Renders requests into one shared tree of prefixes, for one token counter.
 
-    Rendering costs work for the messages that are new under their head, not for the whole prompt.
+    Rendering costs work for the messages that are new under their head, not for the whole prompt. With `may_be_billed`
+    a block that cannot be counted raises nothing: it is in `uncounted`, and has the tokens that bills are known to give
+    it (`billed`, by digest).
     """
 
-    def __init__(self, counter: TokenCounter) -> None:
+    def __init__(self, counter: TokenCounter, may_be_billed: bool = False) -> None:
         self.counter = counter
+        self.uncounted: dict[bytes, str] = {}
+        self.billed: dict[bytes, int] = {}
+        self._may_be_billed = may_be_billed
         self._roots: dict[str, Prefix] = {}
         self._heads: dict[tuple[Prefix, Part, Part, CacheKeys, Hidden], _RenderedHead] = {}
         self._ends: dict[tuple[Prefix, Thread | None], dict[Thread, Prefix]] = {}
@@ -305,6 +316,26 @@ class Renderer:
         self._settings: dict[tuple[object, ...], tuple[Hidden, CacheKeys, _RenderedHead, object]] = {}
         """What a request has in common with all that differ from it in their messages and breakpoints only; its
         parameters and rules, last, are kept since they are known by their ids."""
+
+    def count(self, block: Block) -> int:
+        """Tokens of a block. Raises CannotCount."""
+        try:
+            return self.counter.block(block)
+        except CannotCount as error:
+            if not self._may_be_billed:
+                raise
+            self.uncounted[block.digest] = str(error)
+            return self.billed.get(block.digest, UNCOUNTED_WEIGHT)
+
+    def why_unsized(self, prompt: Prompt, is_billed: Callable[[Prefix], bool] | None) -> str:
+        """Why neither a count nor a bill gives the length of a prompt; "" where one does."""
+        for node in prefixes_back(prompt.end) if self.uncounted else ():
+            if is_billed and is_billed(node):
+                break
+            digest = node.block.digest if node.block else b""
+            if digest in self.uncounted and digest not in self.billed:
+                return self.uncounted[digest]
+        return ""
 
     def render(
         self,
@@ -367,6 +398,7 @@ class Renderer:
             hidden.format,
             self.counter,
             hidden,
+            self.uncounted,
         )
 
     def _head(self, request: Request, cache_keys: CacheKeys, hidden: Hidden, pool: str) -> _RenderedHead:
@@ -394,7 +426,7 @@ class Renderer:
         nodes: list[Prefix] = []
         node = start
         for block in part.blocks:
-            node = node.then(block, layer, self.counter.block(block))
+            node = node.then(block, layer, self.count(block))
             nodes.append(node)
         return tuple(nodes)
 
@@ -417,7 +449,7 @@ class Renderer:
         return known
 
     def _lift(self, known: dict[Thread, Prefix], start: Prefix, node: Thread, hidden: Hidden) -> Prefix:
-        return node.fold(known, start, lambda prefix, message: _with_message(prefix, message, self.counter, hidden))
+        return node.fold(known, start, lambda prefix, message: _with_message(prefix, message, self.count, hidden))
 
     def _strip(self, thread: Thread) -> Thread:
         """The same messages without thinking blocks (rule 3)."""
@@ -458,13 +490,13 @@ class Renderer:
         return prefix
 
 
-def _with_message(prefix: Prefix, message: Message, counter: TokenCounter, hidden: Hidden) -> Prefix:
+def _with_message(prefix: Prefix, message: Message, count: Callable[[Block], int], hidden: Hidden) -> Prefix:
     last, first = prefix.block, message.blocks[0] if hidden.each_message and message.blocks else None
     if last is not None and first is not None and last.role == first.role and last.kind == first.kind == "text":
         prefix = prefix.cache_key(NEW_MESSAGE, Layer.MESSAGES, 0)  # calls and results have a frame of theirs anyway
     for block in message.blocks:
         frame = _frame(prefix, block, hidden)
-        prefix = prefix.then(block, Layer.MESSAGES, counter.block(block) + frame)
+        prefix = prefix.then(block, Layer.MESSAGES, count(block) + frame)
     return prefix
 
 

@@ -192,7 +192,7 @@ class Naming(msgspec.Struct, frozen=True):
     default: str
     endpoints: Mapping[str, tuple[str, ...]]
     spellings: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """As `spelling`, for models whose name begins so."""
+    """As `spelling`, at an endpoint of that name, or for models whose name begins so."""
     at_breakpoints: str = ""
     """The endpoint of a request with breakpoints, where that is not the default one."""
 
@@ -211,7 +211,7 @@ class Naming(msgspec.Struct, frozen=True):
 
     def write(self, model: str, endpoint: str) -> str:
         """The id of `model` at `endpoint`: its own name at the default one. `read` understands it."""
-        own = (spelling for start, spelling in self.spellings.items() if model.startswith(start))
+        own = (spelling for key, spelling in self.spellings.items() if key == endpoint or model.startswith(key))
         spelling = next(own, self.spelling)
         return model if endpoint == self.default else spelling.format(model=model, endpoint=endpoint)
 
@@ -615,7 +615,8 @@ def near_model(host: str, name: str) -> str:
     book = catalogue(host)
     found = nearest_name(name, book.models) or nearest_name(name, (*book.names, *book.aliases))
     if not found:
-        return ""
+        elsewhere = [] if host != DEFAULT_HOST else [one for one in hosts() if own_name(name) in catalogue(one).names]
+        return f": {', '.join(elsewhere)} may have served it; name the host with --host" if elsewhere else ""
     retired = book.model(found).retired
     ended = f" It was retired on {retired}." if retired and retired <= book.data_date else ""
     return f" (did you mean '{found}'?{ended})"
@@ -634,6 +635,21 @@ def unknown_model(host: str, name: object) -> str:
     except CannotEvaluate as error:
         return str(error)
     return ""
+
+
+@lru_cache(maxsize=4096)
+def served_model(host: str | None, asked: str, answered: str) -> str:
+    """The name of the model that served a call: the one that was asked for, or that of the answer, where it is one that
+    the host knows and the other is none (a router, a preset, a deployment), or an alias of another model by now."""
+    host = host_of(host, AUTO_HOST, asked)
+    name = parse_model_name(answered, host)[0]
+    if name == asked or host not in hosts() or unknown_model(host, name):
+        return asked
+    if unknown_model(host, asked):
+        return name
+    book = catalogue(host)
+    is_alias = asked in book.aliases or (asked in book.names and asked not in book.models)
+    return name if is_alias and book.model(asked).name != book.model(name).name else asked
 
 
 def unknown_host(what: str, host: str) -> CannotEvaluate:

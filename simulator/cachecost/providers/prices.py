@@ -34,7 +34,7 @@ from cachecost.providers.pricerows import (
 from cachecost.providers.usage import PRICED_CLASSES, ModelPricing, ObjectStorage, Prices, Quote
 
 Check = tuple[Callable[[Any], bool], str]
-MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount")
+MODIFIERS = ("batch", "flex", "fast", "priority", "ultrafast", "us", "regional", "discount", "free", "ft")
 DAYS = ("from", "to")
 PRICE_KEYS = ("host", "model", *DAYS, "above", *PRICED_CLASSES, "source")
 MODIFIER_KEYS = ("name", "host", "models", "except", "multiplier", *DAYS, "not_with", "source")
@@ -213,6 +213,8 @@ IN_WORDS = {
     "batch": "batch processing",
     "flex": "flex processing",
     "fast": "fast mode",
+    "free": "free variant",
+    "ft": "fine-tuning",
     "us": "US-only inference",
     "regional": "regional endpoint",
     "discount": "discount",

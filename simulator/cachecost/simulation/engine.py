@@ -25,8 +25,18 @@ from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline, build_timeline
 from cachecost.ledger.rows import NOT_EVALUATED, REFUSED, WARM_START, CallRow, Cost
+from cachecost.prompts.compare import prefixes_back
 from cachecost.prompts.passes import HostPrompts, PreparedRequest
-from cachecost.prompts.render import AS_COUNTED, BreakpointPrefix, PrefixSizes, Prompt, TokenCounter
+from cachecost.prompts.render import (
+    AS_COUNTED,
+    UNCOUNTED_WEIGHT,
+    BreakpointPrefix,
+    CannotCount,
+    PrefixSizes,
+    Prompt,
+    Renderer,
+    TokenCounter,
+)
 from cachecost.prompts.request import Request, lacking_feature, refusal, sent_breakpoints, too_long
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.rules import ModelRules
@@ -178,6 +188,23 @@ class CallPreparer:
         before the recording began (assumption `warm_start`), unless all is to start cold."""
         may_be_warm = may_start_warm and self.setup.rules.assumptions.warm_start == "as_billed"
         has_reads = any(call.billed is not None and call.billed.read for call in calls)
+        sent = self._learn_bills(calls, has_reads)
+        if self._render_sized(sent):
+            sent = self._learn_bills(calls, has_reads)
+        for number, call in enumerate(calls, 1):
+            if call.lengths is not None and call.has_known_length:
+                sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
+                self.learn(number, replace(call, request=sized), call.lengths.usage)
+        if self.lengths:
+            known = [call for call in sent if call]
+            for found in billed_reads(known, self.lengths.all, self.lengths.told, may_be_warm):
+                self.lengths.learn_prefix(found.call, found.prefix, found.tokens)
+                if isinstance(found, WarmStart):
+                    self.warm.learn(found)
+            self.late_answers = late_answers(known, self.lengths.all)
+
+    def _learn_bills(self, calls: Sequence[Call], has_reads: bool) -> list[SentCall | None]:
+        """The calls as rendered, their bills learned; those without one only where any call read."""
         sent: list[SentCall | None] = []
         answers: AnswerLengths | None = None
         check = current_work_check()
@@ -193,17 +220,7 @@ class CallPreparer:
 
                 answers = answers or AnswerLengths(self.lengths)
                 answers.learn(number, made.prompt, made.rules, made.billed, call.simulated_response)
-        for number, call in enumerate(calls, 1):
-            if call.lengths is not None and call.has_known_length:
-                sized = replace(call.request, breakpoints=call.lengths.breakpoints(call.request), automatic=None)
-                self.learn(number, replace(call, request=sized), call.lengths.usage)
-        if self.lengths:
-            known = [call for call in sent if call]
-            for found in billed_reads(known, self.lengths.all, self.lengths.told, may_be_warm):
-                self.lengths.learn_prefix(found.call, found.prefix, found.tokens)
-                if isinstance(found, WarmStart):
-                    self.warm.learn(found)
-            self.late_answers = late_answers(known, self.lengths.all)
+        return sent
 
     def learn(self, number: int, call: Call, billed: Usage | None) -> SentCall | None:
         """The call as rendered, its bill learnt if it is that of each pass; None: it takes no part in any cache."""
@@ -230,6 +247,24 @@ class CallPreparer:
         margin = self._margin(prompts, self.prompts.renderer(rules.generation).counter)
         times = call.timestamp is not None, call.first_token_s, call.rounding_s
         return SentCall(number, call.start, prompts[0], rules, bills[0], margin, *times)
+
+    def _render_sized(self, sent: Iterable[SentCall | None]) -> bool:
+        """Begin anew with the tokens of blocks that only bills give, the earliest bill first: other prompts may hold
+        these, too. False: there are none."""
+        prompts, is_any = HostPrompts(self.setup.counter), False
+        for made in sent:
+            if self.lengths is None or made is None or made.billed is None or not made.prompt.uncounted:
+                continue
+            sizes, billed = self.lengths.all(made.prompt), prompts.renderer(made.rules.generation).billed
+            for node in prefixes_back(made.prompt.end):
+                if node.parent and node.block and node.block.digest in made.prompt.uncounted:
+                    frame = node.tokens - node.parent.tokens - UNCOUNTED_WEIGHT
+                    billed.setdefault(node.block.digest, max(0, sizes.of(node) - sizes.of(node.parent) - frame))
+                    is_any = True
+        if is_any:
+            self.prompts, self.lengths = prompts, None
+            self._kept.clear()
+        return is_any
 
     def prepare(self, call: Call) -> PreparedCall | UnpreparedCall:
         """The call as its host receives it, or why it has no usage."""
@@ -297,9 +332,11 @@ class CallPreparer:
             return UnpreparedCall(None, refused, REFUSED, notes)
         try:
             prompts = kept.prompts if kept else self._render(call, sent, rules)
-            counter = self.prompts.renderer(rules.generation).counter
-            lengths = self.lengths
-            sizes = [lengths.all(prompt) for prompt in prompts] if lengths else [AS_COUNTED] * len(prompts)
+            renderer = self.prompts.renderer(rules.generation)
+            counter = renderer.counter
+            if call.output_tokens is None:
+                output_tokens(call, counter)  # which a file in the answer may make impossible
+            sizes = self._sizes_of(prompts, renderer)
             tokens = sizes[0].total(prompts[0])
             late = too_long(tokens, rules) if counter.name != "bytes" else None
             if late := late or lacks_room(prompts[0].total_tokens, rules):
@@ -310,6 +347,15 @@ class CallPreparer:
             return PreparedCall(rules, prompts, sizes, prices, counter, (*notes, *unpriced, *ranges), margin)
         except CannotEvaluate as error:
             return UnpreparedCall(None, str(error), NOT_EVALUATED, notes)
+
+    def _sizes_of(self, prompts: Sequence[Prompt], renderer: Renderer) -> Sequence[PrefixSizes]:
+        """The lengths of prompts. Raises CannotCount where neither counts nor bills give one."""
+        lengths = self.lengths
+        tells = lengths.tells_length if lengths else None
+        unbilled = (prompt for prompt in prompts if lengths is None or not lengths.tells_total(prompt))
+        if why := next(filter(None, (renderer.why_unsized(prompt, tells) for prompt in unbilled)), ""):
+            raise CannotCount(why)
+        return [lengths.all(prompt) for prompt in prompts] if lengths else [AS_COUNTED] * len(prompts)
 
     def _margin(self, prompts: Sequence[Prompt], counter: TokenCounter) -> float:
         margins = self._margins.get(id(counter))

@@ -4,8 +4,9 @@ A bill without server tools gives up to three lengths: of the prompt (all its in
 breakpoint (read + written), and of the prefix at its last 1h breakpoint where 5m ones follow it. Where bills
 contradict one another, the most that agree count: a longer prefix never has fewer tokens.
 
-What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video) is a block of its
-own: what is around it keeps its estimate, and the rest of the billed tokens is the hidden block's.
+What a bill counts and no request shows (`hidden_content`: a search on the provider's side, a video), or nothing counts
+(a PDF in most models), is a block of its own: what is around it keeps its estimate, and the rest of the billed tokens
+is the hidden block's.
 
 The length for a call is that of the earliest other bill, so the two earliest are all that is kept. Answers that come
 back in later prompts have the lengths of the bills of the calls that got them.
@@ -29,7 +30,7 @@ from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import CountedSizes, Prompt
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import Usage
-from cachecost.tokens.parts import hidden_content
+from cachecost.tokens.parts import UNRULED, hidden_content
 
 Place = tuple[int, int]
 """Where a prefix ends: its estimated tokens and its depth in blocks. Neither ever falls along a prompt."""
@@ -229,7 +230,7 @@ class BilledLengths:
         end, tail = key = _prompt_key(prompt)
         cached = billed.read + billed.write if prompt.breakpoints else 0
         self.prompts[key] = add_bill(self.prompts.get(key), call, billed.total_input)
-        hides = self._look_through(end)
+        hides = self._look_through(prompt)
         if any(map(hidden_content, answer)):
             return
         self.ends[end] = add_bill(self.ends.get(end), call, max(cached, billed.total_input - tail))
@@ -266,7 +267,15 @@ class BilledLengths:
     def tells_beginning(self, prompt: Prompt) -> bool:
         """Whether a bill gives the length of some of the messages that a prompt begins with."""
         messages = takewhile(lambda node: node.layer is Layer.MESSAGES, prefixes_back(prompt.end))
-        return any(node in self.ends or node in self.prefixes for node in messages)
+        return any(map(self.tells_length, messages))
+
+    def tells_length(self, prefix: Prefix) -> bool:
+        """Whether a bill gives the length of a prefix."""
+        return prefix in self.ends or prefix in self.prefixes
+
+    def tells_total(self, prompt: Prompt) -> bool:
+        """Whether a bill gives the length of this prompt."""
+        return _prompt_key(prompt) in self.prompts
 
     def all(self, prompt: Prompt) -> BilledSizes:
         """Lengths for a replay: every bill counts. Costs work for what is new in the prompt."""
@@ -291,7 +300,7 @@ class BilledLengths:
 
     def unknown_part(self, call: int, prompt: Prompt, answer: Iterable[Block] = ()) -> str:
         """What the bill of `call` counts and neither its request nor the bill of another call tells; "": nothing."""
-        if self._look_through(prompt.end):
+        if self._look_through(prompt):
             for node in prefixes_back(prompt.end):
                 if find_other_bill(self.ends.get(node), call) is not None:
                     break
@@ -299,12 +308,13 @@ class BilledLengths:
                     return hidden
         return next(filter(None, map(hidden_content, answer)), "")
 
-    def _look_through(self, end: Prefix) -> str:
-        """What the first hidden block up to `end` hides; each prefix is looked at once."""
-        new, node = new_prefixes(end, self._looked_through)
+    def _look_through(self, prompt: Prompt) -> str:
+        """What the first hidden block of a prompt hides; each prefix is looked at once."""
+        new, node = new_prefixes(prompt.end, self._looked_through)
         hidden = self._looked_through[node] if node is not None else ""
         for node in reversed(new):
-            if node.block is not None and (here := hidden_content(node.block)):
+            block = node.block
+            if block is not None and (here := UNRULED if block.digest in prompt.uncounted else hidden_content(block)):
                 self.hiding[node] = here
                 hidden = hidden or here
             self._looked_through[node] = hidden

@@ -72,7 +72,7 @@ def unknown() -> UnknownMedia:
 
 def unseen_margins() -> dict[str, float]:
     """The relative errors of the counts of what is not in a request, by content kind (`margins.KINDS`)."""
-    return {f"unseen_{kind}": media_data()[f"unknown_{kind}"]["error_margin"] for kind in ("image", "pdf", "file")}
+    return {f"unseen_{kind}": media_data()[f"unknown_{kind}"]["error_margin"] for kind in ("image", "pdf")}
 
 
 def tier_of(generation: str) -> Tier:

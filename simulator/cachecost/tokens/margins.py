@@ -21,7 +21,7 @@ from cachecost.prompts.compare import new_prefixes
 from cachecost.prompts.render import Prompt, TokenCounter
 from cachecost.tokens.calibration import SCRIPTS, script_data
 from cachecost.tokens.images import media_data, unseen_margins
-from cachecost.tokens.parts import FILE, GUESSED, SIZED
+from cachecost.tokens.parts import GUESSED, SIZED
 
 DATA = "margins.toml"
 MAKERS = "maker_margins.toml"
@@ -30,10 +30,10 @@ FITTED = ("text", "tools", "results", "format", "thinking", "image", "pdf", "ser
 """Text · tool definitions · calls and their results · structured output · reasoning · images · PDFs · server tools and
 their results · tools of an MCP server, whose definitions are billed and not in the request · what nothing published
 tells."""
-UNSEEN = ("unseen_image", "unseen_pdf", "unseen_file")
-"""What only a URL or a file id names, and files that no rule counts: a range of what was recorded, as bills of single
-files tell no distribution."""
+UNSEEN = ("unseen_image", "unseen_pdf")
+"""What only a URL or a file id names: a range of what was recorded, as bills of single files tell no distribution."""
 KINDS = (*FITTED, *SCRIPTS, *UNSEEN)
+FILES = ("image", "pdf", *UNSEEN)
 SERVER_CALLS = ("server_tool_use",)
 MCP = ("mcp_tool_use", "mcp_tool_result")
 CALLS = ("tool_use", "tool_result")
@@ -56,8 +56,6 @@ class Margins(msgspec.Struct, frozen=True):
 
 def content_kind(block: Block, facts: Mapping[str, int], prose: str) -> str:
     """Which of KINDS a block is, by its own kind, the facts of its content, and the blend of its texts."""
-    if FILE in facts:
-        return "unseen_file"
     if block.kind in MCP or "mcp" in facts:
         return "mcp"
     if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind in SERVER_CALLS:
@@ -120,7 +118,7 @@ class PromptMargins:
             new, known = new_prefixes(prompt.end, self._known)
             doubt = self._known[known] if known is not None else 0.0
             for node in reversed(new):
-                if node.block is not None and node.parent is not None:
+                if node.block is not None and node.parent is not None and node.block.digest not in prompt.uncounted:
                     doubt += (node.tokens - node.parent.tokens) * self._counter.block_margin(node.block)
                     doubt += margins.answer if opens_answer(node) else 0.0
                 self._known[node] = doubt

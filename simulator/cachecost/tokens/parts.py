@@ -21,11 +21,10 @@ from json import dumps
 from typing import Any
 
 from cachecost.prompts.blocks import THINKING, Block, compact, is_server_result
-from cachecost.prompts.exact_json import packed_content
 from cachecost.prompts.render import CannotCount
 from cachecost.prompts.request import cites_sources
 from cachecost.tokens.calibration import CLAUDE, calibration, prose_of_texts
-from cachecost.tokens.images import INSTEAD, image_size, image_tokens, media_data, page_tokens, unknown
+from cachecost.tokens.images import INSTEAD, image_size, image_tokens, page_tokens, unknown
 from cachecost.tokens.pdf import Pdf, read_pdf
 
 Content = Mapping[str, Any]
@@ -34,6 +33,7 @@ GUESSED = "guessed"
 """The fact that the tokens of a block are a guess, without recording or documentation."""
 FILE = "file"
 """The fact of a file that no rule counts: video, sound, a document of an unknown format."""
+UNRULED = "a file whose tokens no rule gives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def size_tokens(fact: str, generation: str) -> int:
     """Tokens of a fact by formula or table, without its constant; 0 where neither applies. Raises CannotEvaluate."""
     sized = SIZED.fullmatch(fact)
     if fact == FILE:
-        return int(media_data()["unknown_file"]["tokens"])
+        raise CannotCount(f"{UNRULED}. {INSTEAD}")
     if sized is None:
         return provider_tool_tokens(fact, generation)
     width, height = max(1, int(sized[1])), max(1, int(sized[2]))
@@ -186,17 +186,15 @@ SENTENCE = re.compile(r"[.!?…](?=\s|\Z)|[。！？]|\S\Z")
 """Ends of sentences: a document to be cited is shown sentence by sentence, each with its number."""
 SENTENCE_CHARS = 150
 """Of a sentence in a PDF, whose text is not read."""
-FILES = frozenset({"video", "audio", "input_audio", "input_video", "video_url", "audio_url"})
-"""Kinds of blocks that are files without a rule, wherever their bytes are."""
+FILES = frozenset({"video", "audio", "input_audio", "input_video", "video_url", "audio_url", "cached_content"})
+"""Kinds of blocks that are files without a rule, wherever their bytes are, or name what Gemini keeps."""
 ENCODED = re.compile(r"(?:data:[^,]{0,200},)?[A-Za-z0-9+/_=\r\n-]{1024,}")
 """The bytes of a file: so many characters without a space are no text."""
 TEXTS = re.compile(r"text/.+|application/(?:txt|csv|html|md|json|xml)")
 """Media types of documents that are text, Converse's formats among them."""
 
 
-def unruled_file() -> BlockParts:
-    """A file that no rule counts: its size is a guess."""
-    return BlockParts((), {FILE: 1, GUESSED: 1})
+UNRULED_FILE = BlockParts((), {FILE: 1})
 
 
 def holds_file(kind: str, content: Content) -> bool:
@@ -241,7 +239,7 @@ def document(content: Content) -> BlockParts:
     elif kind == "content":
         inside = merge_parts(_content_parts(source.get("content")))
     elif media_type.startswith(("video/", "audio/")):
-        inside = unruled_file()
+        inside = UNRULED_FILE
     else:
         read = decode_base64(data) if kind == "base64" else b""
         is_text = bool(read) and TEXTS.fullmatch(media_type) is not None
@@ -294,8 +292,6 @@ SIGNATURE_OVERHEAD = 200
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 SEARCHES = frozenset({"web_search_call", "x_search_call", "file_search_call", "code_interpreter_call"})
 """Server tools of the Responses API: what they found is billed to the call, and not in its items."""
-HOLDERS = ("document", "tool_result")
-"""Known kinds that may hold a file that no rule counts."""
 
 
 def parts_of(kind: str, content: Content) -> BlockParts:
@@ -332,22 +328,15 @@ def facts_of(block: Block) -> dict[str, int]:
         return {"tool_use": 1}
     if block.kind in ("tool", "tool_result", "container_upload"):
         return {block.kind: 1}
+    if block.kind in FILES:
+        return {FILE: 1}
     return {"server_result": 1} if is_server_result(block.kind) else {}
 
 
 def hidden_content(block: Block) -> str:
-    """What of a block is billed and not to be counted: a search of the provider's, whose results no request shows, or
-    a file that no rule counts. "" for all others. Texts, calls and thinking are not parsed."""
-    if block.kind in SEARCHES:
-        return f"a {block.kind.removesuffix('_call').replace('_', ' ')} on the provider's side"
-    if FILE not in block.counts:
-        counted = is_server_result(block.kind) or (block.kind in _READERS and block.kind not in HOLDERS)
-        content = None if counted or packed_content(block) is not None else block.content
-        inner = (content or {}).get("content") if block.kind == "tool_result" else [content]
-        items = [one for one in inner if isinstance(one, Mapping)] if isinstance(inner, list) else []
-        if not any(holds_file(str(one.get("type")), one) for one in items):
-            return ""
-    return "a file whose tokens no rule gives"
+    """What of a block is billed and in no request: a search on the provider's side. "" for all others."""
+    name = block.kind.removesuffix("_call").replace("_", " ")
+    return f"a {name} on the provider's side" if block.kind in SEARCHES else ""
 
 
 def well_formed(text: str) -> str:
@@ -403,7 +392,7 @@ def _thinking(content: Content) -> BlockParts:
 def _as_json(content: Content) -> BlockParts:
     """A block of an unknown kind. A file in it is no text, and has no size that anything states."""
     if holds_file(str(content.get("type")), content):
-        return unruled_file()
+        return UNRULED_FILE
     return guess(compact(content).decode("utf-8", "replace"))
 
 

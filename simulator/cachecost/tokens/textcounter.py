@@ -16,7 +16,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.tokens.calibration import KINDS, Calibration
 from cachecost.tokens.disk_counts import BlockCount, DiskCounts, disk_counts
 from cachecost.tokens.hidden import hidden_tokens
-from cachecost.tokens.margins import content_kind, general_margin, margins_of
+from cachecost.tokens.margins import FILES, content_kind, general_margin, margins_of
 from cachecost.tokens.parts import (
     GUESSED,
     BlockParts,
@@ -89,8 +89,14 @@ class TextCounter:
         return tokens
 
     def shared(self, one: Block, other: Block) -> int:
-        """The tokens that two blocks begin with: as large a share of the block as of the tokens of its text."""
+        """The tokens that two blocks begin with: as large a share of the block as of the tokens of its text. The bytes
+        of files are no text."""
         if not (has_content(one) and has_content(other)) or one.tokens is not None:
+            return 0
+        try:
+            if self.content_kind(one) in FILES:
+                return 0
+        except CannotCount:
             return 0
         text = text_of(one)
         begin = text[: first_difference(text, text_of(other))]

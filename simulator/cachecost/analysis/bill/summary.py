@@ -282,6 +282,9 @@ class BillSummary:
     rows: list[BillRow]
     sessions: int
     unpriced: Mapping[str, int]
+    """Calls that are not in the dollars, by reason."""
+    unpriced_tokens: Mapping[str, int]
+    """Theirs, of input and output, in the same order."""
     copies: int = 0
     warm_calls: int = 0
     warm_tokens: int = 0
@@ -300,7 +303,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         lambda _, call: "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
     )
     total, rows = BillRow("total"), dict[str, BillRow]()
-    sessions, unpriced = set[str](), Counter[str]()
+    sessions, unpriced, tokens = set[str](), Counter[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
     summed = {one.session for one in unwritten}
     for file, call, found in account.priced_calls():
@@ -322,7 +325,8 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
                 rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
         sessions.add(session_key(file, call))
         if (found is None or call.extra) and call.charged_usd is None:
-            unpriced.update(prices.why_unpriced(call))
+            unpriced.update(reasons := prices.why_unpriced(call))
+            tokens.update(dict.fromkeys(reasons, call.usage.total_input + call.usage.output_tokens))
         if not call.agent and by == "session":
             row.project = file.project
     for row in rows.values():
@@ -334,7 +338,7 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     if by in PERIODS:
         ranked.sort(key=lambda row: row.key)
     warm = account.warm_calls, account.warm_tokens
-    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, zone)
+    return BillSummary(by, total, ranked, len(sessions), unpriced, tokens, account.copies, *warm, unwritten, zone)
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {

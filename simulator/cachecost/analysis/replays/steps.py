@@ -529,13 +529,13 @@ class Replays:
     def _prompt(self, call: Call, preparer: CallPreparer) -> Prompt | None:
         """The prompt as the counter of its model sees it; None where that is not known."""
         try:
-            if kept := preparer.prompt_as_sent(call):
-                return kept
             rules = self.traffic.setup.rules_for(call)
-            renderer = preparer.prompts.renderer(rules.generation)
-            return renderer.render(call.request, sent_breakpoints(call.request).breakpoints, rules, call.workspace)
+            renderer, sent = preparer.prompts.renderer(rules.generation), sent_breakpoints(call.request)
+            prompt = preparer.prompt_as_sent(call)
+            prompt = prompt or renderer.render(call.request, sent.breakpoints, rules, call.workspace)
         except CannotEvaluate:
             return None
+        return None if renderer.why_unsized(prompt, None) else prompt
 
 
 def _scale(billed: int, was: int, now: int) -> int:

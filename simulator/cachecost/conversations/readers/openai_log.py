@@ -7,7 +7,9 @@ Source: OpenAI's API reference (chat completions, responses, batches; November 2
 - stored completions and responses as the API returns them, with their "messages" or "input" put in, which the API has
   at another address (…/messages, …/input_items);
 - the two files of a batch: requests and results, joined by `custom_id`;
-- events of a session of the Realtime API: each `response.done` is a call with its usage.
+- events of a session of the Realtime API: each `response.done` is a call with its usage;
+- what OpenHands writes with `log_completions` (llm.py of its server and telemetry.py of its SDK, 2025 and 2026): an
+  object a file with "messages" or "input", "response", "kwargs", "timestamp" of the answer and "latency_sec".
 
 A response that goes on from another (`previous_response_id`, `conversation`) gets the items of that one before its
 own, where the file has it. The time is the log's, else the answer's `created`, which is in whole seconds.
@@ -35,7 +37,7 @@ from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.readers.http.exchange import Route, route_of
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.request import show_found
-from cachecost.providers.hosts import maker_of, parse_model_name
+from cachecost.providers.hosts import maker_of, parse_model_name, served_model
 
 Body = Mapping[str, Any]
 CHAT, RESPONSE, MESSAGE = "chat.completion", "response", "message"
@@ -70,9 +72,15 @@ def sniff(head: bytes) -> str | None:
         return 'its first "request" has a tool of OpenAI\'s form' if has_function else None
     if "event_id" in keys and FIRST_EVENT.search(text):
         return "its first object is an event of a Realtime session"
-    if ({"object", "choices"} <= keys or {"object", "output"} <= keys) and ANSWER.search(text):
-        return 'its first object is a "chat.completion" or a "response"'
-    return "it is a list of stored answers" if {"object", "data"} <= keys and ANSWER.search(text) else None
+    is_stored = "object" in keys
+    signs = {
+        'its first object is a "chat.completion" or a "response"': is_stored and {"choices", "output"} & keys,
+        "it is a list of stored answers": is_stored and "data" in keys,
+        'its first object has messages and a "response"': (
+            "response" in keys and {"messages", "input"} & keys and "call_type" not in keys  # which LiteLLM's rows have
+        ),
+    }
+    return next((why for why, holds in signs.items() if holds and ANSWER.search(text)), None)
 
 
 def calls(path: Path, warn: Warn = quiet, keep_content: bool = True) -> Iterator[Call]:
@@ -106,6 +114,8 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
                 **{name: row.text(name, "") for name in ("host", "url", "session", "workspace")},
             }
             yield row.within(body, "request"), row.within({**answer, **usage}, "response"), fields
+        elif "response" in row.data and ("messages" in row.data or "input" in row.data):
+            yield _completion(row)
         elif is_event(row):
             yield from realtime.exchanges(row)
         else:
@@ -121,6 +131,16 @@ def _exchanges(path: Path, warn: Warn, faults: list[Fault], notes: ReaderNotes) 
                 else:  # an answer as the API returns it, with its request put in
                     yield entry, entry, {}
     yield from batch.exchanges(faults)
+
+
+def _completion(row: JsonObject) -> OpenAIExchange:
+    """A call as OpenHands logs it when its answer has come; its parameters are what the client passed on."""
+    answer, passed = row.mapping("response"), row.mapping("kwargs", required=False)
+    asked = {name: row.data[name] for name in ("messages", "input", "tools") if row.data.get(name)}
+    ended, took = row.number("timestamp"), row.number("latency_sec") or 0.0
+    body = row.within({"model": answer.get("model"), **passed, **asked}, "request")
+    fields = {"timestamp": None if ended is None else iso(ended - took)}
+    return body, row.within(answer, "response"), fields
 
 
 class _ExchangeParser:
@@ -155,6 +175,8 @@ class _ExchangeParser:
             name = body["model"] or answer.get("model")
             url = fields.get("url", "")
             model, host = _model_and_host(name, answer, url) if isinstance(name, str) else (name, None)
+            if isinstance(model, str) and isinstance(answer.get("model"), str):
+                model = served_model(fields.get("host") or host, model, answer["model"])
             more = {
                 "timestamp": fields.get("timestamp") or created,
                 "host": fields.get("host") or host,

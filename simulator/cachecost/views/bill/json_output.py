@@ -94,7 +94,10 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
             "usage": sum((one.usage for one in summary.unwritten), Usage()).wire(),
             "cost_usd": exact(unwritten_cost(summary.unwritten)),
         },
-        "unpriced": [{"reason": reason, "calls": calls} for reason, calls in sorted(summary.unpriced.items())],
+        "unpriced": [
+            {"reason": reason, "calls": calls, "tokens": summary.unpriced_tokens[reason]}
+            for reason, calls in sorted(summary.unpriced.items())
+        ],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
     }
 

@@ -237,7 +237,8 @@ def accounted(summary: BillSummary) -> Iterator[str]:
     if unwritten:
         yield f"{dollars(unwritten)} more for calls in no transcript (compactions, titles), by the client's own sums."
     for reason, calls in sorted(summary.unpriced.items()):
-        yield f"{count_text(calls, 'call')} not in the dollars: {reason}"
+        size = tokens(summary.unpriced_tokens[reason])
+        yield f"{count_text(calls, 'call')} of {size} tokens not in the dollars: {reason}"
 
 
 def list_price_note(total: BillRow) -> str:

@@ -36,7 +36,7 @@ from cachecost.conversations.readers.common.json_values import object_or_empty, 
 from cachecost.conversations.usage_shapes import usage_from, with_searches
 from cachecost.prompts.exact_json import out_of_limits
 from cachecost.prompts.request import BareWord, NotAMessage
-from cachecost.providers.hosts import host_at, host_names, parse_model_name, serving_host
+from cachecost.providers.hosts import host_at, host_names, parse_model_name, served_model, serving_host
 
 DECODERS = {"br": ("brotli", "brotlicffi"), "zstd": ("compression.zstd", "backports.zstd", "pyzstd")}
 """Optional modules with a `decompress` function."""
@@ -340,6 +340,7 @@ def read(exchange: HttpExchange, build: Callable[..., T]) -> T | str:
     digest = blake2b(exchange.request, digest_size=8).hexdigest()  # recorders invent ids, also equal ones
     try:
         model, prefix = parse_model_name(named, route.host or "")
+        model = served_model(route.host_for(model, prefix), model, answered_by) if answered_by else model
         body = {**parameters_in(exchange.request_headers), **APIS[route.api].body(sent, model)}
         return build(
             {"betas": betas, **body} if betas else body,
