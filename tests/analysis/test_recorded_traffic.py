@@ -101,24 +101,24 @@ def test_rules_that_bills_prove_are_not_contradicted_by_hits(fidelity: Fidelity)
 
 
 HOSTS = """
-azure       grid        14   4/7    2/3    2/2     4
-bedrock     best_effort 6    0/0    0/0    6/6     0
-bedrock     breakpoint  10   4/4    5/5    0/0     1
-cerebras    best_effort 6    0/0    2/2    0/0     4
-deepseek    grid        14   8/10   0/0    0/0     4
-deepseek    units       26   17/18  5/5    0/0     3
-gemini      best_effort 14   0/0    3/3    3/3     2
-gemini      named       5    3/3    0/0    0/0     2
-groq        best_effort 6    0/0    1/1    0/0     1
-mistral     grid        8    1/1    2/5    0/0     2
-openai      breakpoint  4    1/2    2/2    0/0     0
-openai      grid        181  91/110 34/42  99/103  29
-openrouter  best_effort 5    0/0    1/1    0/0     4
-openrouter  grid        3    2/2    1/1    0/0     0
-together    none        1    0/0    1/1    0/0     0
-vertex      best_effort 1    0/0    1/1    0/0     0
-xai         grid        33   19/25  0/0    21/21   8
-zai         best_effort 5    0/0    2/2    2/2     0
+azure      grid        14  4/7    2/3   2/2     4
+bedrock    best_effort 6   0/0    0/0   6/6     0
+bedrock    breakpoint  10  4/4    5/5   0/0     1
+cerebras   best_effort 6   0/0    2/2   0/0     4
+deepseek   grid        14  8/10   0/0   0/0     4
+deepseek   units       26  17/18  5/5   0/0     3
+gemini     best_effort 18  0/0    5/5   3/3     2
+gemini     named       3   2/2    0/0   0/0     1
+groq       best_effort 6   0/0    1/1   0/0     1
+mistral    grid        8   1/1    2/5   0/0     2
+openai     breakpoint  4   1/2    2/2   0/0     0
+openai     grid        183 93/112 34/42 101/105 29
+openrouter best_effort 5   0/0    1/1   0/0     4
+openrouter grid        3   2/2    1/1   0/0     0
+together   none        1   0/0    1/1   0/0     0
+vertex     best_effort 1   0/0    1/1   0/0     0
+xai        grid        33  19/30  0/0   26/26   3
+zai        best_effort 5   0/0    2/2   2/2     0
 """
 
 

@@ -83,7 +83,10 @@ def test_a_clock_in_the_system_prompt_is_found_on_every_host(
     log = write_log(tmp_path / "log.jsonl", model, every(20, *(clocked(turns) for turns in range(1, 4))))
     result = ask(command, log, "--host", host, *(["--prices", gpu] if host in {"vllm", "sglang"} else []))
     assert result.code == (1 if command == "lint" else 0), result
-    if host != "cerebras":  # what is read costs as much there as what is not
+    is_planned = (
+        command == "optimize" and model in BY_BREAKPOINTS
+    )  # breakpoints are, where requests choose to have them
+    if host != "cerebras" and not is_planned:  # what is read costs as much there as what is not
         assert FOUND[command] in result.out
 
 

@@ -239,12 +239,12 @@ BODIES = [line for line in ROWS if "{" in line and not line.startswith("gemini")
 
 @pytest.mark.parametrize("line", BODIES)
 def test_what_lint_makes_of_it(line: str) -> None:
-    """Lint knows caches with a lookback; of others it says so, and it takes no parameter for a fault."""
+    """It takes no parameter for a fault."""
     row = row_of(line)
     body: Body = {"model": row.model, "modelId": row.model, **APIS[row.api].body, **row.fields}
     body.pop("model" if row.api == "bedrock" else "modelId")
     host = row.api.partition("-")[0]
-    if RULES.rules(host, row.model).uses_breakpoints:
+    if RULES.rules(host, row.model).is_supported_by("lint"):
         assert [one.code for one in lint(body, host=host) if one.code.startswith("CC50")] == []
     else:
         with pytest.raises((OtherCache, CannotEvaluate)):
