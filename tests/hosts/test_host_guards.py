@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from host_logs import Told, ask, body, every, write_log
+from host_logs import Sent, Told, ask, body, every, write_log
 from host_models import BY_BREAKPOINTS, GPU, LIKE_CLAUDE, MODELS
 
 from bodies import BREAKPOINT, Body, assistant, marked, text, user
@@ -238,3 +238,16 @@ def test_a_served_call_of_an_unknown_model_is_a_404() -> None:
     meter = Meter(ReplaySetup(RuleBook(), PriceBook.load(), "openai", "bytes"))
     refused = meter.charge(ClientCall("msg_1", body(ASKED, cache_control=BREAKPOINT), "w", NOON), ModelAnswer(()))
     assert getattr(refused, "status", None) == 404
+
+
+@pytest.mark.parametrize(("host", "model"), [one for one in LIKE_CLAUDE if "claude" not in one[1]])
+def test_optimize_plans_many_conversations_where_there_is_one_ttl(tmp_path: Path, host: str, model: str) -> None:
+    """With pauses so different that no plan is at the lower bound, rules of every TTL are tried."""
+    starts = [(start + 290.0 * turn * turn, start, turn) for start in (0, 400, 1010, 1300) for turn in range(4)]
+    question = "question {} " + "abc " * 900
+    calls = [
+        Sent(at, body(user({"type": "text", "text": question.format(start)}), *[ANSWERED, THEN] * turn, **HEAD))
+        for at, start, turn in sorted(starts)
+    ]
+    result = ask("optimize", write_log(tmp_path / "log.jsonl", model, calls), "--host", host)
+    assert result.code == 0, result.words

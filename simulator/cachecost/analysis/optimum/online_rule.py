@@ -231,6 +231,8 @@ def cheapest_rule(evaluator: PlanEvaluator, presets: Sequence[PresetResult], pin
             ttl: TTL = "1h" if one.name.endswith("@1h") else "5m"
             start = replace(rule, ttls=(ttl, ttl)) if "@" in one.name else rule
             break
+    accepted = set.intersection(*(set(sent.rules.accepted_ttls) for sent in evaluator.sent))
+    ttl_pairs = [pair for pair in TTL_PAIRS if accepted.issuperset(pair)]
     search = _RuleSearch(evaluator)
     best = search.result(start)
     # Where a breakpoint pays off depends on how long it is kept, so that both change together if that is not too slow.
@@ -246,7 +248,7 @@ def cheapest_rule(evaluator: PlanEvaluator, presets: Sequence[PresetResult], pin
             variants = product(
                 STATIC if "static" in parts else (rule.static,),
                 MOVING if "moving" in parts else (rule.moving,),
-                TTL_PAIRS if "ttls" in parts else (rule.ttls,),
+                ttl_pairs if "ttls" in parts else (rule.ttls,),
             )
             best = search.best(best, starmap(OnlineRule, variants))
         if best is before:
@@ -257,7 +259,7 @@ def cheapest_rule(evaluator: PlanEvaluator, presets: Sequence[PresetResult], pin
     kept = [
         # Shortly before the shorter TTL ends.
         replace(rule, ttls=ttls, keep_alive=KeepAlive(every_s=ttl_s - MARGIN_S, times=times, whole=True))
-        for ttls in dict.fromkeys((rule.ttls, *TTL_PAIRS))
+        for ttls in dict.fromkeys((rule.ttls, *ttl_pairs))
         for ttl_s in [evaluator.sent[0].rules.ttl_s[ttls[1] if rule.moving else ttls[0]]]
         for times in TIMES
     ]
