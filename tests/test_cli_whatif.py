@@ -65,7 +65,7 @@ def test_the_default_is_at_most_ten_lines(log: Path, monkeypatch: pytest.MonkeyP
     assert lines[2].endswith(" · ttl=1h $0.0144, 11% less")
     assert lines[3].startswith("otherwise  model=") and ", with other answers: " in lines[3]
     assert lines[-2].startswith(f"next       cachecost whatif {log} --full: all ")
-    others = "explain (why it costs $0.0161), optimize (cheapest breakpoints, the lower bound), lint (static checks)"
+    others = "explain (why it costs $0.0161), optimize (cheapest plan, the lower bound), lint (static checks)"
     assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"
 
 

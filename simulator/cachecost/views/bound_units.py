@@ -41,7 +41,7 @@ def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> 
 
 ADDS = {
     "explain": "why it costs this",
-    "optimize": "cheapest breakpoints",
+    "optimize": "cheapest plan",
     "whatif": "other models, TTLs, hosts",
     "lint": "static checks",
 }

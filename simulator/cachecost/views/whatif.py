@@ -270,7 +270,7 @@ def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
     elif not whatif.asked:
         below += _other_gains(whatif)
     number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
-    known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest breakpoints, the lower bound"}
+    known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest plan, the lower bound"}
     below += [
         f"sure       {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
         f"next       cachecost whatif {arguments} --full: {number}",

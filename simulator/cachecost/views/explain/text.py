@@ -189,7 +189,7 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
         known = {}
         if explanation.lower_bound is not None:
             fixed = "with these fixes " if explanation.bounds_fixed_requests else ""
-            known["optimize"] = f"cheapest breakpoints; {fixed}no plan is below {dollars(explanation.lower_bound)}"
+            known["optimize"] = f"cheapest plan; {fixed}no plan is below {dollars(explanation.lower_bound)}"
         is_scenario = bool(explanation.strategy) and explanation.strategy != AS_RECORDED
         print_lines(console, [see_also("explain", arguments, known, is_scenario)])
 
