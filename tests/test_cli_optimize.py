@@ -61,7 +61,7 @@ def test_the_default_is_at_most_ten_lines(tmp_path: Path, seconds: list[int], co
     lines = result.output.splitlines()
     assert result.exit_code == 0 and len(lines) <= 10
     assert lines[0].startswith("Place ")
-    assert [line.split("  ")[0] for line in lines[-5:]] == ["saves too", "bound", "sure", "next", "see also"]
+    assert [line.split("  ")[0] for line in lines[-5:]] == ["cheaper", "minimum", "confidence", "next", "see also"]
     others = "explain (why it costs this), whatif (other models, TTLs, hosts), lint (static checks)"
     assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"
 
@@ -72,7 +72,7 @@ def test_the_default_says_dollars_now_dollars_then_and_what_saves_too(tmp_path: 
     answer = next(number for number, line in enumerate(lines) if " now " in line)
     assert lines[answer].startswith("$0.15 now (as recorded, simulated) · $0.11 with this plan: 28% less   ")
     assert lines[answer + 1].count("less") == 3
-    assert lines[answer + 2] == "bound      at the lower bound of $0.11, but not under every assumption"
+    assert lines[answer + 2] == "minimum    at the lower bound of $0.11, but not under every assumption"
 
 
 def test_calls_without_breakpoints_cost_now_what_no_breakpoints_cost(tmp_path: Path) -> None:

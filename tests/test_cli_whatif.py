@@ -61,9 +61,9 @@ def test_the_default_is_at_most_ten_lines(log: Path, monkeypatch: pytest.MonkeyP
     assert len(lines) <= 10
     assert lines[0].startswith("$0.0161 now · keep-alive=295s:1 $0.0105, 35% less: a keep-alive every 295 s of a pause")
     assert lines[1] == f"{log}   2 calls · $0.0161 simulated"
-    assert lines[2].startswith("saves too  keep-alive=295s:3 $0.0119, 26% less · ")
+    assert lines[2].startswith("cheaper    keep-alive=295s:3 $0.0119, 26% less · ")
     assert lines[2].endswith(" · ttl=1h $0.0144, 11% less")
-    assert lines[3].startswith("otherwise  model=") and ", with other answers: " in lines[3]
+    assert lines[3].startswith("trade-off  model=") and ", with other answers: " in lines[3]
     assert lines[-2].startswith(f"next       cachecost whatif {log} --full: all ")
     others = "explain (why it costs $0.0161), optimize (cheapest plan, the lower bound), lint (static checks)"
     assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"

@@ -272,7 +272,7 @@ def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
     number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
     known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest plan, the lower bound"}
     below += [
-        f"sure       {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
+        f"confidence {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
         f"next       cachecost whatif {arguments} --full: {number}",
         see_also("whatif", arguments, known),
     ]
@@ -301,13 +301,13 @@ def _less(share: Decimal | None) -> str:
 def _other_gains(whatif: WhatifReport) -> Iterator[str]:
     first = best(whatif, keeps_answers=True)
     more = [one for one in whatif.alternatives if one.is_gain and one.keeps_answers and one is not first]
-    yield f"saves too  {' · '.join(map(_saving, more[:MOST_ALTERNATIVES])) or 'nothing else that keeps the answers'}"
+    yield f"cheaper    {' · '.join(map(_saving, more[:MOST_ALTERNATIVES])) or 'nothing else that keeps the answers'}"
     joint = whatif.jointly
     if joint and joint.saving is not None and len(joint.names) > 1:
         share = joint.saving / whatif.cost if whatif.cost else None
         yield f"together   {' + '.join(joint.names)} {dollars(joint.cost)}{_less(share)}"
     if other := best(whatif, keeps_answers=False):
-        yield f"otherwise  {_saving(other)}, with other answers: {other.does}"
+        yield f"trade-off  {_saving(other)}, with other answers: {other.does}"
     edge = whatif.break_even
     if edge and edge.needed_pauses is not None:
         needed = count_text(ceil(edge.needed_pauses), "pause")

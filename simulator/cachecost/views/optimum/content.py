@@ -33,7 +33,7 @@ def content_lines(plan: ContentPlan, title: str, arguments: str) -> Iterator[str
         parts = (f"{one.name} {dollars(one.saving or Decimal())}" for one in plan.changes)
         yield f"saves      {', then '.join(parts)}"
     bound = f"these requests cost at least {dollars(plan.lower_bound)}, whatever the pauses between them"
-    yield f"bound      {'provably optimal: ' if plan.is_optimal else ''}{bound}"
+    yield f"minimum    {'provably optimal: ' if plan.is_optimal else ''}{bound}"
     margin = Decimal(str(plan.error_margin))
     about = f" {margin_text(margin, plan.usd * margin)} on each figure" if margin else ""
     yield f"tokens     {plan.token_source}{about}"

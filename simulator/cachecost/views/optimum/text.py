@@ -209,19 +209,19 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
     for names, usd in [(names, usd) for names, usd in cheapest_groups(optimum) if usd < now][:MOST_ALTERNATIVES]:
         more = f" (and {len(names) - 1:,} more)" if len(names) > 1 else ""
         also.append(f"{names[0]}{more} {dollars(usd)}, {change_text(change(usd, now))}")
-    yield f"saves too  {' · '.join(also) or 'no built-in strategy is cheaper'}"
+    yield f"cheaper    {' · '.join(also) or 'no built-in strategy is cheaper'}"
     gap, limit = change(optimum.usd, optimum.lower_bound_usd), dollars(optimum.lower_bound_usd)
     above = f"; this one is {percent(gap)} above that" if gap is not None else ""
     bound = f"no legal plan for these requests costs less than {limit}"
     if optimum.is_optimal:
-        yield f"bound      provably optimal: {bound}"
+        yield f"minimum    provably optimal: {bound}"
     elif gap is not None and gap <= 0:
-        yield f"bound      at the lower bound of {limit}, but not under every assumption"
+        yield f"minimum    at the lower bound of {limit}, but not under every assumption"
     else:
-        yield f"bound      {bound}{above}"
+        yield f"minimum    {bound}{above}"
     about = " ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
     depends = f"depends on {', '.join(optimum.depends_on)} (--full)"
-    yield f"sure       {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
+    yield f"confidence {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
     yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
     yield see_also("optimize", arguments, is_scenario=is_scenario)
 
