@@ -61,7 +61,7 @@ def test_the_default_is_at_most_ten_lines(tmp_path: Path, seconds: list[int], co
     lines = result.output.splitlines()
     assert result.exit_code == 0 and len(lines) <= 10
     assert lines[0].startswith("Place ")
-    assert [line.split("  ")[0] for line in lines[-5:]] == ["cheaper", "minimum", "confidence", "next", "see also"]
+    assert [line.split("  ")[0] for line in lines[-5:]] == ["cheaper", "minimum", "accuracy", "next", "see also"]
     others = "explain (why it costs this), whatif (other models, TTLs, hosts), lint (static checks)"
     assert lines[-1] == f"see also   cachecost COMMAND {log}: {others}"
 

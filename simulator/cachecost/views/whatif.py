@@ -272,7 +272,7 @@ def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
     number = f"all {len(whatif.alternatives)} alternatives, and what is assumed"
     known = {"explain": f"why it costs {dollars(whatif.cost)}", "optimize": "cheapest plan, the lower bound"}
     below += [
-        f"confidence {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
+        f"accuracy   {_token_words(whatif) if whatif.actions else _certainty(whatif)}",
         f"next       cachecost whatif {arguments} --full: {number}",
         see_also("whatif", arguments, known),
     ]

@@ -221,7 +221,7 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
         yield f"minimum    {bound}{above}"
     about = " ".join(filter(None, (optimum.token_source, _margin_words(optimum))))
     depends = f"depends on {', '.join(optimum.depends_on)} (--full)"
-    yield f"confidence {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
+    yield f"accuracy   {about}; {depends if optimum.depends_on else 'holds under every tried assumption'}"
     yield f"next       cachecost optimize {arguments} --emit DIR: requests, strategy and client code; --full: the table"
     yield see_also("optimize", arguments, is_scenario=is_scenario)
 
