@@ -1,4 +1,5 @@
-"""A pool of blocks as vLLM has one, written as plainly as possible: for machines without the engine."""
+"""A pool of blocks as vLLM has one and a tree of nodes as SGLang has one, written as plainly as possible: for machines
+without the engines."""
 
 from __future__ import annotations
 
@@ -57,3 +58,59 @@ class BlockPool:
             if block not in self.content:
                 self.content[block] = tokens[: place * self.step]
                 self.cached.setdefault(tokens[: place * self.step], []).append(block)
+
+
+class NodePool:
+    """The nodes of a tree of prefixes by all tokens up to their end: where each begins, and when it was last used."""
+
+    def __init__(self, capacity: int, step: int) -> None:
+        self.capacity, self.step, self.clock = capacity, step, 0
+        self.nodes: dict[Beginning, tuple[int, int]] = {}
+
+    def serve(self, prompt: Sequence[int], answer: Sequence[int] = ()) -> int | None:
+        """As `BlockPool.serve`, of which what is read is no more than all of the prompt but its last token."""
+        kept = list(prompt)
+        if self._paged(len(kept)) > self.capacity:
+            return None
+        read = self._use(tuple(kept[:-1]))
+        locked = tuple(kept[:read])
+        self._make_room(self._paged(len(kept)) - read, locked)
+        for token in answer[:-1]:
+            if not self._make_room(self._paged(len(kept) + 1) - read, locked):
+                break
+            kept.append(token)
+        whole = tuple(kept[: len(kept) // self.step * self.step])
+        known = self._use(whole)
+        if known < len(whole):
+            self.nodes[whole] = (known, self.clock)
+        return read
+
+    def _paged(self, tokens: int) -> int:
+        return -(-tokens // self.step) * self.step
+
+    def _use(self, tokens: Beginning) -> int:
+        """Use all nodes on the way, and all of the one that is left inside. Returns how many tokens are there."""
+        self.clock += 1
+        found = 0
+        for end, (begin, _) in list(self.nodes.items()):
+            same = next(
+                (at for at, (a, b) in enumerate(zip(end, tokens, strict=False)) if a != b), min(len(end), len(tokens))
+            )
+            same -= same % self.step
+            if same <= begin:
+                continue
+            self.nodes[end[:same]] = (begin, self.clock)
+            if same < len(end):
+                self.nodes[end] = (same, self.clock)
+            found = max(found, same)
+        return found
+
+    def _make_room(self, tokens: int, locked: Beginning) -> bool:
+        """Evict the least recently used node that no other follows, and so on, until there is room."""
+        while tokens > self.capacity - sum(len(end) - begin for end, (begin, _) in self.nodes.items()):
+            followed = {end[:begin] for end, (begin, _) in self.nodes.items()}
+            free = [end for end in self.nodes if end not in followed and locked[: len(end)] != end]
+            if not free:
+                return False
+            del self.nodes[min(free, key=lambda end: self.nodes[end][1])]
+        return True

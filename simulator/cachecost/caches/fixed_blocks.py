@@ -5,6 +5,7 @@ Prefixes by when they were last sent: the longest live one is found, and the lea
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -50,7 +51,7 @@ class Chain:
     staircase.
     """
 
-    __slots__ = ("copies", "fork", "last", "number", "parent", "queued", "start", "steps")
+    __slots__ = ("copies", "ends", "fork", "last", "number", "parent", "queued", "rests", "start", "steps")
 
     def __init__(self, number: int, parent: Chain | None, start: int, last: Prefix) -> None:
         self.number = number
@@ -64,6 +65,10 @@ class Chain:
         self.copies: dict[int, list[int]] = {}
         """Of blocks that are kept more than once, by their end: the calls that last used each, the oldest block first.
         A later call of `steps` used the oldest."""
+        self.ends: list[int] = []
+        """Where nodes end, of a tree that evicts whole nodes."""
+        self.rests: dict[int, Chain] = {}
+        """The latest chain to begin after so many tokens: a node that no boundary ends goes on in it."""
 
     @property
     def cached_end(self) -> int:
@@ -123,6 +128,12 @@ class Chain:
         self.last = at
         if tail.steps and self.cached_end < start:
             self.steps.insert(0, replace(tail.steps[-1], end=start))
+        tail.rests = {at: chain for at, chain in self.rests.items() if at > start}
+        self.rests = {at: chain for at, chain in self.rests.items() if at <= start}
+        if tail.steps:
+            self.rests[start] = tail
+        tail.ends = [end for end in self.ends if end > start]
+        self.ends = self.ends[: len(self.ends) - len(tail.ends)]
         tail.copies = {end: calls for end, calls in self.copies.items() if end > start}
         for end in tail.copies:
             del self.copies[end]
@@ -155,11 +166,38 @@ class Chain:
             del self.copies[end]
         return len(calls) > 1
 
-    def drop(self, most: int) -> int:
-        """Evict up to `most` tokens of the deepest step, its last ones first. Returns how many."""
+    def end_node(self, at: int, call: int) -> None:
+        """Note that a node ends at `at`. Where that is inside one, `call` used all of it."""
+        place = bisect_left(self.ends, at)
+        if self.start < at <= self.cached_end and self.ends[place : place + 1] != [at]:
+            self.ends.insert(place, at)
+            self._use_node(at, place + 1, call)
+
+    def _use_node(self, begin: int, place: int, call: int) -> None:
+        """Note that `call` used a node from `begin` on, to the `place`-th of `ends` or in the chain where the last node
+        goes on."""
+        is_last = place == len(self.ends) or self.ends[place] > self.cached_end
+        end = self.cached_end if is_last else self.ends[place]
+        steps, at = list[ChainStep](), self.start
+        for step in reversed(self.steps):
+            for cut in sorted({step.end, *(cut for cut in (begin, end) if at < cut < step.end)}):
+                used = max(step.call, call) if begin <= at and cut <= end else step.call
+                steps.append(replace(step, end=cut, call=used))
+                at = cut
+        self.steps = steps[::-1]
+        if is_last and end in self.rests:
+            self.rests[end]._use_node(end, 0, call)
+
+    def drop(self, most: int, whole_nodes: bool = False) -> int:
+        """Evict up to `most` tokens of the deepest step, its last ones first; or nodes, until so many are gone. Returns
+        how many."""
         step = self.steps[0]
         begin = self.steps[1].end if len(self.steps) > 1 else self.start
         dropped = min(most, step.end - begin)
+        if whole_nodes:
+            place = bisect_right(self.ends, step.end - dropped)
+            dropped = step.end - max(begin, self.ends[place - 1] if place else begin)
+            del self.ends[place:]
         step.end -= dropped
         if step.end == begin:
             del self.steps[0]
@@ -192,13 +230,20 @@ class Recency:
 
     Only whole blocks of `step` tokens are kept and shared: what parts inside one has that block again. With
     `keeps_copies`, so has a call that reads all of its prompt, of which it computes the last token anew.
+
+    With `evicts_nodes` they are a tree whose nodes end where prompts end or part, and are evicted whole; a call needs
+    room for all that it computes, also where the tree has that already.
     """
 
-    def __init__(self, step: int = 1, keeps_copies: bool = False) -> None:
+    def __init__(self, step: int = 1, keeps_copies: bool = False, evicts_nodes: bool = False) -> None:
         self.tokens = 0
         """Cached tokens, including those that expired and were not evicted."""
         self.step = step
         self._keeps_copies = keeps_copies
+        self._evicts_nodes = evicts_nodes
+        self._open: tuple[Prefix, int, int] | None = None
+        """What the latest call put into the tree, how much of it was there, and where it ends a node."""
+        self._matched = self._inserted = 0
         self._calls = 0
         self._latest = (0.0, 0.0, 0.0, True)
         self._computed = 0
@@ -225,10 +270,15 @@ class Recency:
         (`lacks_room`). Without `refreshes`, what a call reads expires as if it had not. `shared` are the tokens that
         two blocks both begin with; without it prompts share whole blocks only.
         """
-        self._calls += 1
+        self._end_nodes()
+        self._open = None
+        self._calls += 2
         self._latest = now, readable_at, ttl_s, refreshes
+        before = self.tokens
         found = self._send(end, self.whole(end.tokens), shared, self.whole(end.tokens + tail - 1))
         self._computed = self.whole(max(end.tokens, end.tokens + tail - 1))
+        if self._evicts_nodes:
+            self._inserted = self.tokens - before
         if capacity is not None:
             self._evict(capacity, end.tokens + tail)
         return found
@@ -236,9 +286,51 @@ class Recency:
     def record_answer(self, end: Prefix, capacity: int | None = None, shared: SharedTokens | None = None) -> None:
         """Record the answer to the latest call, with which `end` ends: as its prompt is, as far as there is room."""
         tokens = end.tokens if capacity is None else min(end.tokens, capacity)
+        before = self.tokens
         self._send(end, self.whole(tokens), shared, self._computed)
+        if self._evicts_nodes:
+            self._inserted += self.tokens - before
         if capacity is not None:
             self._evict(capacity, tokens)
+
+    def _match_nodes(self, end: Prefix, chains: list[tuple[Chain, int]], most: int, computed: int) -> None:
+        """End a node where a call leaves what is there, before it adds to that."""
+        matched = 0
+        for chain, upto in reversed(chains):
+            matched = min(upto, chain.cached_end)
+            if matched < upto:
+                break
+        if self._open is None:
+            self._matched = min(matched, computed)
+            self._end_node(end, self._matched)
+        elif matched <= self._open[2]:
+            matched = self._open[1]
+        self._open = end, matched, most
+
+    def _end_nodes(self) -> None:
+        """End the nodes of the latest call: where it left what was there, and where it ended."""
+        if self._open is not None:
+            end, *places = self._open
+            for tokens in places:
+                self._end_node(end, tokens)
+
+    def _end_node(self, end: Prefix, tokens: int) -> None:
+        """End a node after the first `tokens` of a prefix."""
+        for chain, upto in _chains_to_root(self._of[end], end.tokens):
+            if chain.start < tokens <= upto:
+                chain.end_node(tokens, self._calls - 1)
+
+    def _drop(self, chain: Chain, most: int) -> int:
+        """Evict up to `most` of a chain's deepest tokens, or its deepest nodes until so many are gone."""
+        dropped = chain.drop(most, self._evicts_nodes)
+        start = chain.start
+        while self._evicts_nodes and not chain.steps and chain.parent:
+            chain = chain.parent
+            if chain.start < start:  # where no other prefix parts from it any more, its node may begin before
+                if not chain.steps or chain.cached_end != start or start in chain.ends:
+                    break
+                dropped, start = dropped + chain.drop(1, True), chain.start
+        return dropped
 
     def whole(self, tokens: int) -> int:
         """The tokens of whole blocks among the first `tokens`."""
@@ -253,13 +345,18 @@ class Recency:
         way = ((chain, min(upto, most)) for chain, upto in _chains_to_root(self._chain(end, shared), most))
         chains = [(chain, upto) for chain, upto in way if upto > chain.start]
         copied = list(self._cached_blocks(chains, computed)) if self._keeps_copies else ()
-        found = 0
+        if self._evicts_nodes:
+            self._match_nodes(end, chains, most, computed)
+        found, before_it = 0, None
         for chain, upto in reversed(chains):
             before, is_reached = chain.cached_end, found == chain.start
             live = chain.send(upto, self._calls, now, (readable_at, now), ttl_s, refreshes, is_reached)
             self.tokens += chain.cached_end - before
             found = live if is_reached else found
             self._queue(chain)
+            if before_it is not None:
+                before_it.rests[chain.start] = chain
+            before_it = chain
         for chain, block_end, used in copied:
             self.tokens += self.step
             if chain.add_copy(block_end, used, self._calls):
@@ -276,7 +373,11 @@ class Recency:
     def _evict(self, capacity: int, tokens: int) -> None:
         """Evict until the blocks of a call of so many tokens have room, and all others that are kept."""
         partial = self.whole(tokens + self.step - 1) - self.whole(tokens)
+        if self._evicts_nodes:
+            partial = self.whole(tokens + self.step - 1) - self._matched - self._inserted
         while self.tokens + partial > capacity and self._queued:
+            if self._evicts_nodes and self._queued[0][0] == self._calls:
+                break  # the call's own: what it computes although it is there takes the place of that
             call, end, number = heappop(self._queued)
             if number < 0:
                 self._evict_copy(self._chains[-1 - number], call, -end)
@@ -284,7 +385,13 @@ class Recency:
             chain = self._chains[number]
             chain.queued = False
             if chain.steps and (chain.steps[0].call, chain.steps[0].end) == (call, -end):
-                self.tokens -= chain.drop(self.whole(self.tokens + partial - capacity + self.step - 1))
+                most = self.whole(self.tokens + partial - capacity + self.step - 1)
+                self.tokens -= self._drop(chain, most)
+                is_own = bool(chain.steps) and chain.steps[0].call == self._calls and chain.cached_end > self._matched
+                if self._open is not None and is_own:  # so its node begins where the call left what was there
+                    self._open = self._open[0], self._matched, self._open[2]
+                    self._inserted = self.whole(tokens) - self._matched
+                    partial = self.whole(tokens + self.step - 1) - self.whole(tokens)
             self._queue(chain)
 
     def _evict_copy(self, chain: Chain, call: int, end: int) -> None:
@@ -446,7 +553,11 @@ class FixedBlockCache:
     def _engine(self, rules: ModelRules) -> tuple[Recency, PromptHistory]:
         key = rules.host, rules.name or rules.model
         if key not in self._engines:
-            sent = Recency() if rules.capacity_tokens is None else Recency(rules.step_tokens, rules.keeps_copies)
+            sent = (
+                Recency()
+                if rules.capacity_tokens is None
+                else Recency(rules.step_tokens, rules.keeps_copies, rules.evicts_nodes)
+            )
             self._engines[key] = sent, PromptHistory()
         return self._engines[key]
 

@@ -130,7 +130,15 @@ WHERE_STATED = (
     *("lookback_positions", "maximum_breakpoints", "accepts_automatic", "accepted_ttls", "matching", "step_tokens"),
     *("reported_step_tokens", "grid_offset_tokens", "recomputed_tokens", "capacity_tokens", "refreshes_on_read"),
     *("surplus_breakpoints", "breakpoint_layers", "implicit_breakpoint", "finds", "keyed_by", "keeps_answers"),
-    *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
+    *(
+        "null_blocks",
+        "keeps_copies",
+        "evicts_nodes",
+        "keeps_unreasoned_answers",
+        "opener_tokens",
+        "machine_shares",
+        "first_shares",
+    ),
     "caches_instructions",
     *("shared_prefix_tokens", "late_answer"),
     *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens", "charged_ttl"),
@@ -262,6 +270,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """Blocks of that capacity that hold nothing. Grid."""
     keeps_copies: bool = False
     """A last block that is computed anew is kept beside the one that is cached. Grid."""
+    evicts_nodes: bool = False
+    """A full server evicts whole nodes of a tree, which end where prompts end or part. Grid."""
     keeps_answers: bool = False
     """An answer is cached as its call made it, and read when it first comes back. Grid."""
     keeps_unreasoned_answers: bool = False
