@@ -14,8 +14,9 @@ LONG = {"type": "text", "text": "secret " * 6000, "cache_control": {"type": "eph
 
 
 def row(second: int, model: str = "claude-opus-4-6", **fields: Any) -> dict[str, Any]:
-    messages = [{"role": "user", "content": [LONG]}, {"role": "assistant", "content": "secret"}][: 1 + second]
-    request = {"model": model, "max_tokens": 9, "messages": messages}
+    messages = [{"role": "user", "content": [LONG]}, {"role": "assistant", "content": "secret"}]
+    messages.append({"role": "user", "content": "secret"})
+    request = {"model": model, "max_tokens": 9, "messages": messages[: 1 + 2 * second]}
     return {"timestamp": f"2026-03-07T10:00:0{second}Z", "request": request, **fields}
 
 

@@ -227,7 +227,7 @@ def test_thinking_one_effort_is_the_cheapest_while_low_effort_saves_no_output() 
     found, base = costs("thinking"), "one effort for all"
     output = {name: sum(int(call["output"]) for call in rows) for name, rows in calls("thinking").items()}
     assert min(found, key=lambda name: found[name]) == base
-    assert f"one effort for the session: ${found[base]:.2f}." in result("thinking")["verdict"]
+    assert f"“{base}” is the cheapest: ${found[base]:.2f}." in result("thinking")["verdict"]
     assert [round(-less(cost, found[base])) for cost in found.values()] == [0, 65, 9, 14]
     assert output["a lower effort every other turn"] == output[base] > output["thinking off every other turn"]
 

@@ -266,6 +266,6 @@ def test_a_fork_to_where_nothing_lives() -> None:
 
 
 def test_every_cause_of_the_table_is_planted_here() -> None:
-    elsewhere = {"written_never_read", "hour_unused", "fork", "unknown", *NOTES, "below_minimum"}
+    elsewhere = {"written_never_read", "hour_unused", "fork", "unknown", "upstream_changed", *NOTES, "below_minimum"}
     in_bills = {code.cause for code in coded_causes().values() if code.fixed_in == "bill"}
     assert set(coded_causes()) == set(PLANTS) | elsewhere | in_bills

@@ -120,7 +120,7 @@ def test_an_unknown_machine_has_no_one_s_prices(
     found = json.loads(done.stdout)
     assert (done.returncode, found["billed_usd"]) == (3, "0")
     reason = f"no prices for host '{host}': name the host behind it with --host"
-    assert found["unpriced"] == [{"reason": reason, "calls": 1}]
+    assert found["unpriced"] == [{"reason": reason, "calls": 1, "tokens": 6110}]
     named = json_of(run_in(tmp_path, "bill", "log.jsonl", "--json", "--host", behind))
     assert f"{Decimal(named['billed_usd']):.5f}" == cost
 

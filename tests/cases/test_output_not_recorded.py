@@ -116,4 +116,4 @@ def test_a_store_remembers_it(tmp_path: Path) -> None:
     store = {"CACHECOST_STORE": str(tmp_path / "kept"), "HOME": str(tmp_path)}
     first, second = (run_apart("bill", SESSION.parent, "--json", **store).stdout for _ in range(2))
     assert first == second and json.loads(first)["estimated_output"]["calls"] == 10
-    assert (tmp_path / "kept/sessions.sqlite").exists()
+    assert (tmp_path / "kept/store.sqlite").exists()
