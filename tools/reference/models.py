@@ -67,7 +67,9 @@ def _price_book() -> PriceBook:
 
 
 def _cells(row: ModelRow) -> tuple[str, ...]:
-    name, *limits = (cell for column, cell in zip(MODEL_COLUMNS, model_cells(row), strict=False) if column not in LEFT_OUT)
+    name, *limits = (
+        cell for column, cell in zip(MODEL_COLUMNS, model_cells(row), strict=False) if column not in LEFT_OUT
+    )
     try:
         price = price_of(row, _price_book())
     except CannotEvaluate:
