@@ -18,7 +18,7 @@ from tools.reference.markdown import code, prose, table
 HEAD = """# Commands
 
 Results go to stdout, diagnostics to stderr; with `--json`, stdout holds nothing but JSON.
-[Shell completion](../how-to/shell-completion.md) is built in.
+[Shell completion](../how-to/install.md#shell-completion) is built in.
 
 """
 SHARED_ANCHOR = SHARED_HEADING.lower().replace(" ", "-")
