@@ -68,8 +68,8 @@ the file, and nothing is written there but by `run` and `check --update`.
 
 """
 OWN = (
-    "What each means is in [commands](commands.md): a key has the name and the values of its option. A flag is `true` or "
-    "`false`, a repeatable option a list."
+    "A key has the name and the values of its option in [commands](commands.md). A flag is `true` or `false`, a "
+    "repeatable option a list."
 )
 
 

@@ -14,11 +14,11 @@ from tools.reference.markdown import code, table
 
 HEAD = """# Models and prices
 
-One row for each model and the hosts where all its figures are the same, on the day of the shipped data: the minimum that
-can be cached and the context window in tokens, prices in USD per million tokens. `cachecost models --host X` prints a
-host with each model's tokenizer, `--as-of DATE` another day. *5m* and *1h* stand for a host's short and long TTL (its
-[ttl_s](rules.md#ttl_s)). A price that rises with the length of the prompt is that of a short one here, and is applied
-call by call. What has no price needs one with `--prices FILE`.
+One row for each model and the hosts where all its figures are the same, on the day of the shipped data: the minimum
+that can be cached and the context window in tokens, prices in USD per million tokens. `cachecost models --host X`
+prints a host with each model's tokenizer, `--as-of DATE` another day. *5m* and *1h* stand for a host's short and long
+TTL (its [ttl_s](rules.md#ttl_s)). A price that rises with the length of the prompt is that of a short one here. What
+has no price needs one with `--prices FILE`.
 
 """
 FIRST = "anthropic"

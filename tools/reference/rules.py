@@ -17,14 +17,13 @@ from tools.reference.markdown import code, prose, table
 
 HEAD = """# Rules
 
-What the simulated cache does is data: one table for each rule, with a row for each value. `cachecost rules --host X` prints
-the same for one host, and how often recorded calls followed each row. [The rulebook](../rulebook.md) has the rules in
-words.
+What the simulated cache does is data: one table for each rule, with a row for each value. `cachecost rules --host X`
+prints the same for one host, and how often recorded calls followed each row. [The rulebook](../rulebook.md) has the
+rules in words.
 
 *Since* is the first day of a value, left out where that is the day of the model's release; *until* is the first day
 without it. A host that a rule does not list is as the one it builds on: every host of Claude as `anthropic`, `azure`
-as `openai`, `vertex` as `gemini`. [Groups](#groups) of models and [sources](#sources) are at the
-end.
+as `openai`, `vertex` as `gemini`. [Groups](#groups) of models and [sources](#sources) are at the end.
 """
 Groups = dict[tuple[str, tuple[str, ...]], str]
 """The names of long lists of a host's models."""
