@@ -38,7 +38,8 @@ def page() -> str:
     groups: Groups = {}
     sections = [_rule(name, list(found), groups) for name, found in groupby(rows, key=lambda row: row.rule)]
     listed = table(("group", "models"), sorted((name, ", ".join(models)) for (_, models), name in groups.items()))
-    return "\n".join([HEAD, _assumptions(), *sections, f"## Groups\n\n{listed}", _sources()])
+    text = "\n".join([HEAD, _assumptions(), *sections, f"## Groups\n\n{listed}"])
+    return f"{text}\n{_sources(text)}"
 
 
 def _assumptions() -> str:
@@ -52,7 +53,7 @@ def _assumptions() -> str:
 
 def _readings(row: AssumptionRow) -> Iterator[str]:
     for reading in row.readings:
-        yield f"{code(reading.value)} {prose(reading.means)} ({_key(reading.source, reading.source_date)})"
+        yield f"{code(reading.value)}: {prose(reading.means)} ({_key(reading.source, reading.source_date)})"
 
 
 def _models(host: str, models: tuple[str, ...], groups: Groups) -> str:
@@ -132,8 +133,10 @@ def _keys() -> dict[tuple[str, str], str]:
     return found
 
 
-def _sources() -> str:
-    rows = sorted((key, day, prose(title)) for (title, day), key in _keys().items())
+def _sources(text: str) -> str:
+    """The table of the sources that a page names."""
+    named = set(re.findall(r"[ (]([\w/.-]+ \d{4}-\d\d-\d\d)", text))
+    rows = sorted((key, day, prose(title)) for (title, day), key in _keys().items() if f"{key} {day}" in named)
     return f"## Sources\n\n{table(('key', 'read on', 'source'), rows)}"
 
 
