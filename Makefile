@@ -31,7 +31,7 @@ lint: ## check style, format and types, of the page's modules too; print the siz
 	@$(BIN)/python -m tools.house
 	@sh .ci/web
 
-format: ## mend style and format where a tool can
+format: ## auto-fix style and format
 	@sh .ci/setup test $(PYTHON)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .

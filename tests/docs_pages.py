@@ -71,16 +71,9 @@ def links(page: Path) -> Iterator[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as the site makes them."""
+    """The anchors of a page's headings, as GitHub and GitLab make them; the site is set to make the same."""
     found = re.findall(r"^#{1,6} (.+)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), flags=re.M)
-    return {_anchor(heading) for heading in found}
-
-
-def _anchor(heading: str) -> str:
-    own = re.search(r"\{ ?#(\S+) ?\}", heading)
-    if own:
-        return own[1]
-    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.replace("`", "")).strip().lower())
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
 
 
 def command_lines(page: Path) -> Iterator[tuple[int, str, bool]]:

@@ -136,8 +136,8 @@ def test_the_shell_completes_commands_options_and_choices() -> None:
     assert complete("cachecost replay --host s", 3) == ["sglang"]
 
 
-def test_the_page_on_completion_shows_what_switches_it_on() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "how-to" / "shell-completion.md").read_text()
+def test_the_page_of_installing_shows_what_switches_completion_on() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "install.md").read_text()
     assert all(f"_CACHECOST_COMPLETE={shell}_source cachecost" in page for shell in ("bash", "zsh", "fish"))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from cachecost.commands.catalogue import COMMAND_GROUPS
 from docs_pages import DOCS, ROOT, anchors, blocks, command_lines, every, faults_of, links, name, run, shown
 from tools.reference import pages
 from tools.reference.commands import documented
@@ -26,7 +27,7 @@ def made() -> dict[str, str]:
 
 def test_every_command_and_every_option_is_documented() -> None:
     sections = dict(re.findall(r"^#+ cachecost (.+?)\n(.*?)(?=^#+ |\Z)", made()["commands.md"], flags=re.M | re.S))
-    shared = made()["commands.md"].split("## Rules and prices")[1].split("\n## ")[0]
+    shared = made()["commands.md"].split("## Rules and prices")[1].split("\n## cachecost ")[0]
     problems = [
         (command, option)
         for command, option in documented()
@@ -54,6 +55,14 @@ def test_the_index_of_a_part_names_each_of_its_pages(part: str) -> None:
     index = DOCS / part / "index.md"
     pages = {page.name for page in (DOCS / part).glob("*.md")} - {"index.md"}
     assert pages - set(links(index)) == set()
+
+
+def test_readme_groups_the_commands_as_help_does() -> None:
+    text = (ROOT / "README.md").read_text().split("## Commands\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([A-Z][^|]+) \| ([^|]+) \|$", text, flags=re.M)
+    assert {heading: re.findall(r"`(\w+)`", names) for heading, names in rows} == {
+        heading: list(group) for heading, group in COMMAND_GROUPS.items()
+    }
 
 
 def test_readme_is_one_page() -> None:

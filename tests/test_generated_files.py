@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.providers.listing import ModelRow
+from cachecost.providers.listing import ModelRow, model_rows, rule_rows
 from cachecost.providers.prices import PriceBook
+from cachecost.providers.rules import RuleBook
 from slow_cases import mostly_slow
 from tools.reference import generated, models, update
 from tools.reference.__main__ import main
@@ -80,6 +81,36 @@ def test_models_without_a_price_are_named_together(
     assert "[[same]] of providers/prices/hosts.toml" in advice
     page = (checkout / "docs/reference/models.md").read_text(encoding="utf-8")
     assert re.search(r"^\| `claude-opus-5` .*\|( +\|){5}$", page, flags=re.M)
+
+
+def test_every_dated_row_is_on_the_page_of_rules_with_a_source_that_the_page_lists() -> None:
+    page = generated()["docs/reference/rules.md"]
+    sections = {name: text.splitlines() for name, text in re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.M | re.S)}
+    groups = dict(re.findall(r"^\| ([\w-]+ group \d+) \| (.*) \|$", page, re.M))
+    sources = set(re.findall(r"^\| (\S+) \| (\d{4}-\d\d-\d\d) \| .+ \|$", page, re.M))
+    cells = {
+        name: [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| ")]
+        for name, lines in sections.items()
+    }
+    named = re.compile(r"\[([\w-]+ group \d+)\]")
+    for row in rule_rows():
+        if row.as_on is None:
+            model = "all" if row.model == "*" else f"`{row.model}`"
+            found = [
+                line
+                for line in cells[row.rule]
+                if row.host in line[0].split(", ")
+                and model in named.sub(lambda group: groups[group[1]], line[1])
+                and str(row.source_date) in line[5]
+            ]
+            assert any(tuple(line[5].split(";")[0].split()) in sources for line in found), row
+
+
+def test_every_model_of_every_host_is_on_the_page_of_models() -> None:
+    lines = generated()["docs/reference/models.md"].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("| `")]
+    shown = {(model, host) for models, hosts, *_ in rows for model in models.split(", ") for host in hosts.split(", ")}
+    assert shown == {(f"`{row.id}`", row.host) for row in model_rows(RuleBook())}
 
 
 def test_every_model_has_a_price() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 
 import click
 
@@ -16,10 +18,14 @@ from tools.reference.markdown import code, prose, table
 HEAD = """# Commands
 
 Results go to stdout, diagnostics to stderr; with `--json`, stdout holds nothing but JSON.
-[Shell completion](../how-to/shell-completion.md) is built in.
+[Shell completion](../how-to/install.md#shell-completion) is built in.
 
 """
 SHARED_ANCHOR = SHARED_HEADING.lower().replace(" ", "-")
+COMMON_HEADING = "Options of several commands"
+COMMON_ANCHOR = COMMON_HEADING.lower().replace(" ", "-")
+COMMON = 3
+"""An option that so many commands have alike is described once."""
 ABOUT_SHARED = "Every command that simulates has these options; its section links here."
 
 
@@ -28,7 +34,19 @@ def page() -> str:
     exit_codes = table(("exit code", "means"), ((str(int(each)), prose(text)) for each, text in MEANINGS.items()))
     shared = table(("option", "what"), _records(_shared(click.command()(shared_options(lambda shared: shared)))))
     sections = [section for name, command in _subcommands(cachecost) for section in _sections(name, command)]
-    return "\n".join([HEAD + exit_codes, f"## {SHARED_HEADING}\n\n{ABOUT_SHARED}\n\n{shared}", *sections])
+    common = f"## {COMMON_HEADING}\n\n{table(('option', 'what'), sorted(common_options()))}"
+    return "\n".join([HEAD + exit_codes, f"## {SHARED_HEADING}\n\n{ABOUT_SHARED}\n\n{shared}", common, *sections])
+
+
+@cache
+def common_options() -> frozenset[tuple[str, str]]:
+    """The rows of options that several commands have alike, name, words and all."""
+    own = (
+        _records([option for option in _options(command) if option not in _shared(command)])
+        for _, command in _everything(cachecost, "")
+    )
+    counts = Counter(row for rows in own for row in rows)
+    return frozenset(row for row, count in counts.items() if count >= COMMON)
 
 
 def documented() -> Iterator[tuple[str, str]]:
@@ -66,8 +84,15 @@ def _section(name: str, command: click.Command, level: int) -> str:
     shared = _shared(command)
     own = [option for option in _options(command) if option not in shared]
     parts = [f"{'#' * level} cachecost {name}", f"```text\ncachecost {name} {usage}\n```", _help(command)]
-    parts += [table(("option", "what"), _records(own))] if own else []
-    parts += [f"[{SHARED_HEADING}](#{SHARED_ANCHOR}): {_listed(shared)}."] if shared else []
+    rows = list(_records(own))
+    described = [row for row in rows if row not in common_options()]
+    common = [
+        code(flag) for name, what in rows if (name, what) in common_options() for flag in name.strip("`").split()[:1]
+    ]
+    parts += [table(("option", "what"), described).strip()] if described else []
+    further = [f"{', '.join(common)} ([as elsewhere](#{COMMON_ANCHOR}))"] if common else []
+    further += [f"{_listed(shared)} ([rules and prices](#{SHARED_ANCHOR}))"] if shared else []
+    parts += [f"Also {'; '.join(further)}."] if further else []
     return "\n\n".join(parts) + "\n"
 
 

@@ -67,65 +67,45 @@ shown, and nothing else: no option that writes, sends, runs or confirms anything
 the file, and nothing is written there but by `run` and `check --update`.
 
 """
-CHOICE_LIMIT = 80
-"""Characters of a list of choices; a longer one is in the reference of commands."""
+OWN = (
+    "A key has the name and the values of its option in [commands](commands.md). A flag is `true` or `false`, a "
+    "repeatable option a list."
+)
 
 
 def page() -> str:
     """The page: keys for all commands, those of each, what a file cannot set, and the variables."""
     general = table(("key", "what", "commands"), map(_general_row, GENERAL))
-    sections = [f"## Keys for all commands\n\n{general}"]
-    sections += [_section(name, command) for name, command in load_named_commands(SETTABLE)]
-    refused = table(("command", "options", "why"), _refused_rows())
+    own = table(("table", "keys"), (_own_row(name, command) for name, command in load_named_commands(SETTABLE)))
+    refused = table(("why", "options"), _refused_rows())
     variables = table(
         ("variable", "what", "default"), ((code(one.name), prose(one.purpose), one.default) for one in VARIABLES)
     )
+    sections = [f"## Keys for all commands\n\n{general}", f"## Keys of one command\n\n{OWN}\n\n{own}"]
     return HEAD + "\n".join([*sections, f"{SAFE}{refused}", f"## Environment variables\n\n{variables}"])
 
 
 def _general_row(key: str) -> tuple[str, str, str]:
     names = [name for name in SETTABLE if any(key == one for one, _ in keys_for(name))]
-    return code(key), prose(GENERAL[key]), ", ".join(names) or "check"
+    commands = "all with [these options](commands.md#rules-and-prices)" if key in RULES_AND_PRICES else ", ".join(names)
+    return code(key), prose(GENERAL[key]), commands or "check"
 
 
-def _section(name: str, command: click.Command) -> str:
-    header = f"[tool.cachecost.{name.replace(' ', '.')}]"
-    rows = list(_rows(name, command))
-    shared = [code(key) for key in SETTABLE[name] if key in RULES_AND_PRICES]
-    parts = [f"## `{header}`", *([table(("key", "value", "what"), rows).strip()] if rows else [])]
-    parts += [f"And {', '.join(shared)}, as for all commands."] if shared else []
-    return "\n\n".join(parts) + "\n"
+def _own_row(name: str, command: click.Command) -> tuple[str, str]:
+    options = [option.opts[0].removeprefix("--") for option in command.params if isinstance(option, click.Option)]
+    keys = [key for key in options if key in SETTABLE[name] and key not in RULES_AND_PRICES]
+    return code(f"[tool.cachecost.{name.replace(' ', '.')}]"), ", ".join(
+        map(code, keys)
+    ) or "only those for all commands"
 
 
-def _rows(name: str, command: click.Command) -> Iterator[tuple[str, str, str]]:
-    context = click.Context(command)
-    for option in command.params:
-        key = option.opts[0].removeprefix("--")
-        record = option.get_help_record(context)
-        if isinstance(option, click.Option) and key in SETTABLE[name] and key not in RULES_AND_PRICES and record:
-            yield code(key), _value(option), prose(record[1])
-
-
-def _value(option: click.Option) -> str:
-    if option.is_flag:
-        return "true or false"
-    if isinstance(option.type, click.Choice) and len(", ".join(option.type.choices)) < CHOICE_LIMIT:
-        word = "one of " + ", ".join(map(code, option.type.choices))
-    else:
-        word = "path" if isinstance(option.type, click.Path) else _type_name(option)
-    return f"list of {word}" if option.multiple else word
-
-
-def _type_name(option: click.Option) -> str:
-    names = {"integer": "whole number", "integer range": "whole number", "float": "number", "float range": "number"}
-    return names.get(option.type.name, "day" if option.metavar == "DATE" else "text")
-
-
-def _refused_rows() -> Iterator[tuple[str, str, str]]:
+def _refused_rows() -> Iterator[tuple[str, str]]:
+    """By reason, with the command before its options."""
+    found: dict[str, dict[str, list[str]]] = {}
     for (key, value), reason in REFUSED_VALUES.items():
-        yield "all", code(f"--{key} {value}"), prose(reason)
+        found.setdefault(reason, {}).setdefault("all", []).append(f"--{key} {value}")
     for name, options in REFUSED.items():
-        reasons = dict.fromkeys(options.values())
-        for reason in reasons:
-            keys = ", ".join(code(f"--{key}") for key, why in options.items() if why == reason)
-            yield code(name), keys, prose(reason)
+        for key, reason in options.items():
+            found.setdefault(reason, {}).setdefault(name, []).append(f"--{key}")
+    for reason, commands in found.items():
+        yield prose(reason), "; ".join(f"{name} {', '.join(map(code, keys))}" for name, keys in commands.items())

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.commands.listings import MODEL_COLUMNS, model_cells, price_cells, price_of
-from cachecost.providers.hosts import hosts
+from cachecost.providers.hosts import catalogue, hosts
 from cachecost.providers.listing import ModelRow, model_rows
 from cachecost.providers.prices import PriceBook
-from cachecost.providers.rules import RuleBook, data_date
+from cachecost.providers.rules import RuleBook
 from tools.reference.markdown import code, table
 
 HEAD = """# Models and prices
 
-Each model's limits and its prices in USD per million tokens, on the day of the shipped data. `cachecost models`
-prints them; `--as-of DATE` those of another day, `--host` those of another host. Prices are those of a prompt of
-ordinary length; one that rises with the length of the prompt is applied call by call. The minimum and the window are in
-tokens; *thinking* says whether the thinking of earlier turns is kept in the prompt, or only that of the last turn. 5m
-and 1h stand for a host's short and long TTL, as its `ttl_s` says.
+One row for each model and the hosts where all its figures are the same, on the day of the shipped data: the minimum
+that can be cached and the context window in tokens, prices in USD per million tokens. `cachecost models --host X`
+prints a host with each model's tokenizer, `--as-of DATE` another day. *5m* and *1h* stand for a host's short and long
+TTL (its [ttl_s](rules.md#ttl_s)). A price that rises with the length of the prompt is that of a short one here. What
+has no price needs one with `--prices FILE`.
+
 """
 FIRST = "anthropic"
-COLUMNS = (*MODEL_COLUMNS[:-1], "output")
+LEFT_OUT = ("thinking", "tokenizer")
+COLUMNS = ("model", "hosts", *(name for name in MODEL_COLUMNS[1:-1] if name not in LEFT_OUT), "output")
 ADVICE = """\
 Give each model a [[price]] in providers/prices/overlay.toml. On a host that charges what another host does, name the
 model in a [[same]] of providers/prices/hosts.toml. A host without the model says so in `lacks` of its rules.\
@@ -30,8 +31,18 @@ model in a [[same]] of providers/prices/hosts.toml. A host without the model say
 
 
 def page() -> str:
-    """The page, a table for each host. The prices of a model without any are blank."""
-    return "\n".join([HEAD, *(_host_table(host, rows) for host, rows in _rows_by_host().items())])
+    """The page. The prices of a model without any are blank."""
+    hosts_of: dict[tuple[str, ...], dict[str, None]] = {}
+    ids: dict[tuple[str, ...], dict[str, None]] = {}
+    for host, rows in _rows_by_host().items():
+        model = ""
+        for row in rows:
+            name, *figures = _cells(row)
+            model = row.id if row.id in catalogue(host).models else model  # an endpoint's rows follow their model
+            ids.setdefault((model, *figures), {})[name] = None
+            hosts_of.setdefault((model, *figures), {})[host] = None
+    cells = ((", ".join(ids[key]), ", ".join(on), *key[1:]) for key, on in hosts_of.items())
+    return HEAD + table(COLUMNS, cells)
 
 
 def missing_prices() -> list[str]:
@@ -55,12 +66,10 @@ def _price_book() -> PriceBook:
     return PriceBook.load(None, None)
 
 
-def _host_table(host: str, rows: Iterable[ModelRow]) -> str:
-    return f"## {host}\n\nOn {data_date(host)}.\n\n{table(COLUMNS, map(_cells, rows))}"
-
-
 def _cells(row: ModelRow) -> tuple[str, ...]:
-    name, *limits = model_cells(row)
+    name, *limits = (
+        cell for column, cell in zip(MODEL_COLUMNS, model_cells(row), strict=False) if column not in LEFT_OUT
+    )
     try:
         price = price_of(row, _price_book())
     except CannotEvaluate:

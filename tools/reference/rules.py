@@ -1,32 +1,45 @@
-"""The page of rules: every dated row with its source, and the assumptions."""
+"""The page of rules: the assumptions, then a table for each rule with every dated value, and the sources once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from cachecost.providers.hosts import hosts
-from cachecost.providers.listing import RuleRow, assumption_rows, rule_rows
-from cachecost.providers.rules import data_date
+from cachecost.providers import rules as shipped
+from cachecost.providers.hosts import catalogue, hosts
+from cachecost.providers.listing import AssumptionRow, RuleRow, assumption_rows, rule_rows
 from tools.reference.markdown import code, prose, table
 
 HEAD = """# Rules
 
-What the simulated cache does is data: each row says since which day a value holds, until which (left out: still), and
-where that was read, on which day. The rules in words are in [the rulebook](../rulebook.md), and what
-stands behind each in [why the model is what it is](../explanation/why.md). `cachecost rules` prints these rows,
-`cachecost rules --assumptions` the assumptions.
+What the simulated cache does is data: one table for each rule, with a row for each value. `cachecost rules --host X`
+prints the same for one host, and how often recorded calls followed each row. [The rulebook](../rulebook.md) has the
+rules in words.
+
+*Since* is the first day of a value, left out where that is the day of the model's release; *until* is the first day
+without it. A host that a rule does not list is as the one it builds on: every host of Claude as `anthropic`, `azure`
+as `openai`, `vertex` as `gemini`. [Groups](#groups) of models and [sources](#sources) are at the end.
 """
-FIRST = "anthropic"
+Groups = dict[tuple[str, tuple[str, ...]], str]
+"""The names of long lists of a host's models."""
 RULE = re.compile(r"\brule (\d+)")
+MANY = 12
+"""Models that a row lists; more are a group that the end of the page lists."""
 
 
 def page() -> str:
-    """The page: assumptions, then the rows of each host that are its own."""
-    others = [name for name in hosts() if name != FIRST]
-    return "\n".join([HEAD, _assumptions(), *(_host(name) for name in (FIRST, *others))])
+    """The page."""
+    rows = sorted((row for host in hosts() for row in rule_rows(host) if row.as_on is None), key=lambda row: row.rule)
+    groups: Groups = {}
+    sections = [_rule(name, list(found), groups) for name, found in groupby(rows, key=lambda row: row.rule)]
+    listed = table(("group", "models"), sorted((name, ", ".join(models)) for (_, models), name in groups.items()))
+    text = "\n".join([HEAD, _assumptions(), *sections, f"## Groups\n\n{listed}"])
+    return f"{text}\n{_sources(text)}"
 
 
 def _assumptions() -> str:
@@ -34,28 +47,43 @@ def _assumptions() -> str:
         "Where sources are silent or differ, `--rule NAME=VALUE` on the command line or `rules: {NAME: VALUE}` in a "
         "scenario chooses a value. The first of each is the default."
     )
-    return f"## Assumptions\n\n{about}\n\n{table(('assumption', 'value', 'means', 'source'), _readings())}"
+    rows = ((code(row.name), prose(row.about), "<br>".join(_readings(row))) for row in assumption_rows())
+    return f"## Assumptions\n\n{about}\n\n{table(('assumption', 'decides', 'values (source)'), rows)}"
 
 
-def _readings() -> Iterator[tuple[str, ...]]:
-    for row in assumption_rows():
-        for number, reading in enumerate(row.readings):
-            name = "" if number else f"{code(row.name)}<br>{prose(row.about)}"
-            yield name, code(reading.value), prose(reading.means), _source(reading.source, reading.source_date)
+def _readings(row: AssumptionRow) -> Iterator[str]:
+    for reading in row.readings:
+        yield f"{code(reading.value)}: {prose(reading.means)} ({_key(reading.source, reading.source_date)})"
 
 
-def _host(host: str) -> str:
-    rows = [row for row in rule_rows(host) if row.as_on is None]
-    by_rule = groupby(sorted(rows, key=lambda row: row.rule), key=lambda row: row.rule)
-    inherits = "" if host == FIRST else f" What is not listed is as on {FIRST}."
-    sections = "\n".join(_rule(host, name, list(found)) for name, found in by_rule)
-    return f"## {host}\n\nData of {data_date(host)}.{inherits}\n\n{sections}"
+def _models(host: str, models: tuple[str, ...], groups: Groups) -> str:
+    if len(models) <= MANY:
+        return ", ".join(models)
+    name = groups.setdefault((host, models), f"{host} group {1 + sum(on == host for on, _ in groups)}")
+    return f"[{name}](#groups)"
 
 
-def _rule(host: str, name: str, rows: list[RuleRow]) -> str:
-    unit = f" In {rows[0].unit}." if rows[0].unit else ""
-    rendered = table(("model", "value", "from", "to", "source"), (_row(row) for row in rows))
-    return f"### {name} {{ #{host}-{name} }}\n\n{_linked(_sentence(prose(rows[0].meaning)))}{unit}\n\n{rendered}"
+def _rule(name: str, rows: list[RuleRow], groups: Groups) -> str:
+    cells: dict[tuple[str, ...], dict[str, None]] = {}
+    models: dict[tuple[str, ...], dict[str, None]] = {}
+    for row in rows:
+        models.setdefault((row.host, *_value_cells(row)), {})[_model(row)] = None
+    for (host, *values), found in models.items():
+        cells.setdefault((_models(host, tuple(found), groups), *values), {})[host] = None
+    rendered = table(
+        ("host", "models", "value", "since", "until", "source"), ((", ".join(on), *row) for row, on in cells.items())
+    )
+    return f"## {name}\n\n{_meanings(rows)}\n\n{rendered}"
+
+
+def _meanings(rows: Iterable[RuleRow]) -> str:
+    """What the rule means, first as most hosts have it; then as others do."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        unit = f" In {row.unit}." if row.unit else ""
+        found.setdefault(_linked(_sentence(prose(row.meaning))) + unit, {})[row.host] = None
+    first, *others = sorted(found, key=lambda meaning: -len(found[meaning]))
+    return "\n".join([first, *(f"- {', '.join(found[each])}: {each}" for each in others)]).replace("\n-", "\n\n-", 1)
 
 
 def _linked(text: str) -> str:
@@ -63,11 +91,21 @@ def _linked(text: str) -> str:
     return RULE.sub(r"[rule \1](../rulebook.md#rule-\1)", text)
 
 
-def _row(row: RuleRow) -> tuple[str, ...]:
+def _model(row: RuleRow) -> str:
     model = "all" if row.model == "*" else code(row.model)
+    return f"{model} ({row.way or code(row.reading or '')})" if row.way or row.reading else model
+
+
+def _value_cells(row: RuleRow) -> tuple[str, str, str, str]:
     refuted = f"; never used, contradicted by: {prose(row.refuted_by)}" if row.refuted_by else ""
-    source = _source(row.source, row.source_date) + refuted
-    return model, code(_value(row.value)), str(row.start), str(row.end or ""), source
+    source = _key(row.source, row.source_date) + refuted
+    return code(_value(row.value)), _since(row), str(row.end or ""), source
+
+
+def _since(row: RuleRow) -> str:
+    models = catalogue(row.host).models
+    is_release = row.model in models and models[row.model].released == row.start
+    return "" if is_release else str(row.start)
 
 
 def _value(value: Any) -> str:
@@ -80,8 +118,26 @@ def _value(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _source(title: str, day: object) -> str:
-    return f"{prose(title)} ({day})"
+def _key(title: str, day: object) -> str:
+    return f"{_keys()[title, str(day)]} {day}"
+
+
+@cache
+def _keys() -> dict[tuple[str, str], str]:
+    """The key of each source by its title and day: that of its data file, with the file's name where two differ."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(Path(shipped.__file__).with_name("rules").glob("*.toml")):
+        for key, source in tomllib.loads(path.read_text(encoding="utf-8")).get("sources", {}).items():
+            name = key if key not in found.values() else f"{path.stem}/{key}"
+            found.setdefault((source["title"], str(source["date"])), name)
+    return found
+
+
+def _sources(text: str) -> str:
+    """The table of the sources that a page names."""
+    named = set(re.findall(r"[ (]([\w/.-]+ \d{4}-\d\d-\d\d)", text))
+    rows = sorted((key, day, prose(title)) for (title, day), key in _keys().items() if f"{key} {day}" in named)
+    return f"## Sources\n\n{table(('key', 'read on', 'source'), rows)}"
 
 
 def _sentence(text: str) -> str:

@@ -120,7 +120,7 @@ def explain(
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
     bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `assumptions` repeats the
-    analysis under the other assumptions about open rules. Calls whose cache has no lookback breakpoints are left out,
+    analysis under the other assumptions about open rules. Calls to explicit cache objects are left out,
     with a warning. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_recording

@@ -26,15 +26,11 @@ class CommandPlace(NamedTuple):
 
 
 SUMMARIES = {
-    "Start": {
+    "Understand a bill": {
         "bill": "Show what sessions cost, which of it was spent re-caching cached content, and why.",
         "demo": "Show the bill of a demo session with the change that pays, and a comparison of designs.",
-        "view": "Look around sessions in the browser: each call's prompt, what was written again and why, and what if.",
-        "import": "Convert logs of any known format to recordings.",
-        "replay": "Predict the usage and cost of each call of LOG.",
+        "view": "Browse sessions: each call's prompt, what was written again and why; try what-ifs.",
         "explain": "Find the avoidable cost of LOG or SCENARIO.yaml: each cause, where it occurs and its dollars.",
-        "check": "Check the costs of scenarios against their budgets and baselines.",
-        "serve": "Serve simulated APIs on this machine, to see what the caching of a client costs.",
     },
     "While you work": {
         "next": "Show what the next message of a session costs, until when its cache is warm, and what a change would "
@@ -43,31 +39,37 @@ SUMMARIES = {
         "alarms.",
         "statusline": "Print one line for Claude Code's status line: the cache, the next message warm and cold, "
         "dollars.",
-        "hook": "Say one sentence before an expensive message, compaction, resume or model switch, as a hook.",
+        "hook": "Warn before an expensive message, compaction, resume or model switch (a hook of Claude Code).",
         "mcp": "Answer agents over the Model Context Protocol: bill, explain, next_message, what_if, lint_request, "
         "models.",
     },
-    "Design": {
-        "run": "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
-        "strategies": "List the strategies by name: what they do, who uses them, and when that was checked.",
-        "sweep": "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
-        "optimize": "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
+    "Find a cheaper design": {
+        "replay": "Predict the usage and cost of each call of LOG.",
         "whatif": "Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and "
         "compaction.",
+        "optimize": "Find the cheapest legal breakpoints, TTLs, keep-alives and pre-warming for LOG or SCENARIO.yaml.",
+        "run": "Simulate every strategy of SCENARIO.yaml, compare their costs and write a report.",
+        "sweep": "Compute the cost of every strategy of SCENARIO.yaml at each point of a grid.",
+        "strategies": "List the strategies by name: what they do, who uses them, and when that was checked.",
     },
-    "Prove": {
-        "validate": "Compare the predicted usage of each call of LOG with its billed usage.",
-        "record": "Record the calls between a client and the API, with their billed usage and times.",
-        "live": "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
+    "Keep it cheap": {
+        "init": "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
+        "check": "Check the costs of scenarios against their budgets and baselines.",
         "lint": "Check requests without simulating a cache: what the API refuses, and what costs money.",
     },
-    "Look up and manage": {
+    "Measure a client or the API": {
+        "serve": "Serve simulated APIs on this machine, to see what the caching of a client costs.",
+        "record": "Record the calls between a client and the API, with their billed usage and times.",
+        "live": "Send the strategies of SCENARIO.yaml to the real API, and compare predicted with billed usage.",
+        "validate": "Compare the predicted usage of each call of LOG with its billed usage.",
+    },
+    "Recordings and reference": {
+        "import": "Convert logs of any known format to recordings.",
+        "recording": "Concatenate, cut and split recordings.",
         "models": "List the models of a host with their rules and prices (USD per 10^6 tokens) on one day.",
         "rules": "List every rule by host and model: its value, the days it applies, and its source.",
-        "recording": "Concatenate, cut and split recordings.",
         "config": "Show the settings in force, and where each comes from: a settings file, the environment or the "
         "defaults.",
-        "init": "Write a scenario and a GitHub workflow to DIR (default: the current folder).",
     },
 }
 """The first sentence of each command's help, by heading and name."""

@@ -40,7 +40,7 @@ def statusline(form: str | None) -> int:
 )
 @click.option("--block", is_flag=True, help="Stop an expensive message or /compact once; ask before a model switch.")
 def hook(least_usd: str | None, least_tokens: str | None, block: bool) -> int:
-    """Say one sentence before an expensive message, compaction, resume or model switch, as a hook.
+    """Warn before an expensive message, compaction, resume or model switch (a hook of Claude Code).
 
     Reads the JSON of Claude Code's hooks on stdin: UserPromptSubmit, PreCompact, SessionStart (resume) and
     PreModelSwitch. The sentence is shown to you and never sent to the model. Silent otherwise; the exit code is 0.

@@ -98,7 +98,7 @@ class ViewOptions:
     "shown", ViewOptions, ("paths", "format_", "since", "project", "session", "beside", "against", "shared")
 )
 def view(shown: ViewOptions, save: Path | None, no_browser: bool, port: int) -> int:
-    """Look around sessions in the browser: each call's prompt, what was written again and why, and what if.
+    """Browse sessions: each call's prompt, what was written again and why; try what-ifs.
 
     PATH is a file, a folder, or the URL of one (s3://, gs://, az://, https://); without it, the sessions of the
     agents found on this machine. PATH may also be a report of `run` (reports/NAME): then its strategies are shown. The

@@ -456,7 +456,7 @@ class CacheCost:
     def explain(self) -> Explanation:
         """What the calls pay more than they must, each cause with its place and its dollars.
 
-        Warns of calls whose cache has no lookback breakpoints, which are left out; raises CannotEvaluate where all are.
+        Warns of calls to explicit cache objects, which are left out; raises CannotEvaluate where all are.
         """
         from cachecost.analysis.explain.explaining import explain_workload
         from cachecost.api.setup import only_supported
