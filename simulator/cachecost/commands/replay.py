@@ -408,9 +408,8 @@ def _write_page(job: ReplayJob, ledgers: Sequence[Ledger], path: Path) -> None:
     own = {name: show_assumption(value) for name, value in setup.rules.own.assumptions.items()}
     explanations = []
     try:
-        if not job.plans and any(
-            row.is_priced for row in ledgers[0].rows
-        ):  # the avoidable cost, where `explain` supports the caches of the calls
+        # the avoidable cost, where `explain` supports the caches of the calls, and they have prices
+        if not job.plans and ledgers[0].is_priced:
             again = read_workload(Logs(job.logs.paths, job.logs.format_), job.shared.setup, job.tokens)
             workload, left_out = supported_calls(again, "explain")
             for note in left_out.notes("explain"):
