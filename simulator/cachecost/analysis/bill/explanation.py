@@ -27,8 +27,6 @@ from cachecost.analysis.explain.explaining import (
     share_out,
     with_places,
 )
-from cachecost.analysis.explain.observed_replay import observe_replay
-from cachecost.analysis.replays.steps import PricedSimulation, Replays, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
@@ -36,6 +34,8 @@ from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import reported_read
+from cachecost.changes.observed_replay import observe_replay
+from cachecost.changes.steps import PricedSimulation, Replays, as_sent
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions

@@ -12,17 +12,17 @@ from json import dumps
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.explain.fixes.catalogue import FIXERS
-from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
-from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_of
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
+from cachecost.changes.fix import Fix, FixContext, changed_settings
+from cachecost.changes.fixes import FIXERS
+from cachecost.changes.observed_replay import ObservedReplay, observe_replay
+from cachecost.changes.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd

@@ -31,12 +31,12 @@ from cachecost.analysis.next_message.state import (
     price_per_token,
     usage_of,
 )
-from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.changes.steps import conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Message, given_block
 from cachecost.prompts.request import Breakpoint, NotAMessage, Request, parse_message

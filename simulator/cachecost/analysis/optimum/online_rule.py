@@ -20,8 +20,8 @@ from cachecost.analysis.optimum.plan_evaluator import (
     build_call,
     rendered_breakpoints,
 )
-from cachecost.analysis.replays.steps import plan_pings
 from cachecost.base.structs import replace
+from cachecost.changes.steps import plan_pings
 from cachecost.conversations.calls import Call
 from cachecost.prompts.request import TTL, Request, refusal, sent_breakpoints
 from cachecost.providers.usage import TTLS

@@ -8,13 +8,13 @@ from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
-from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conversation_of
-from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.results import Action
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.steps import NO_CALL, ReplayStep, as_sent, conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block

@@ -12,7 +12,24 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from cachecost.analysis.replays.steps import (
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.formatting import duration
+from cachecost.base.structs import replace
+from cachecost.changes.option import (
+    CONTENT,
+    MODEL,
+    PINGS,
+    Option,
+    RecordedPauses,
+    breakpoint_options,
+    compaction_option,
+    compaction_options,
+    measure_pauses,
+    pings_worth,
+    thinking_options,
+    ttl_options,
+)
+from cachecost.changes.steps import (
     PartPool,
     StepChange,
     VolatileTail,
@@ -20,21 +37,6 @@ from cachecost.analysis.replays.steps import (
     change_calls,
     has_breakpoints,
 )
-from cachecost.analysis.whatif.option import (
-    CONTENT,
-    MODEL,
-    PINGS,
-    Option,
-    breakpoint_options,
-    compaction_option,
-    compaction_options,
-    thinking_options,
-    ttl_options,
-)
-from cachecost.analysis.whatif.results import RecordedPauses, measure_pauses, pings_worth
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
-from cachecost.base.formatting import duration
-from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block
@@ -406,7 +408,7 @@ class RecordingProfile:
             if kind == "model" and self.main:
                 return self._model_option(self.main, value)
             if kind == "breakpoints":
-                from cachecost.analysis.whatif.presets import preset_option  # all strategies are a lot to import
+                from cachecost.changes.presets import preset_option  # all strategies are a lot to import
 
                 return preset_option(value)
             if kind == "keep-alive":

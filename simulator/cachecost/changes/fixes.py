@@ -10,7 +10,10 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
-from cachecost.analysis.explain.fixes.fix import (
+from cachecost.base.formatting import count_text
+from cachecost.base.structs import replace
+from cachecost.caches.losses import LONG_TEXT, Loss
+from cachecost.changes.fix import (
     CHOICE,
     EFFORT,
     FORMAT,
@@ -34,9 +37,9 @@ from cachecost.analysis.explain.fixes.fix import (
     with_losses,
     with_part,
 )
-from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
-from cachecost.analysis.optimum.plan_evaluator import find_markable, places
-from cachecost.analysis.replays.steps import (
+from cachecost.changes.observed_replay import conversation_of, in_kind, in_static_prefix
+from cachecost.changes.places import find_markable, places
+from cachecost.changes.steps import (
     NO_CALL,
     PartPool,
     ReplayStep,
@@ -46,9 +49,6 @@ from cachecost.analysis.replays.steps import (
     set_hour_on,
     set_ttl,
 )
-from cachecost.base.formatting import count_text
-from cachecost.base.structs import replace
-from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.compare import ALIKE, ancestor, common, share_alike, shared_ends, text_of

@@ -8,26 +8,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 
-from cachecost.analysis.replays.steps import (
+from cachecost.base.atomic_files import current_work_check
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.changes.steps import (
     NO_CALL,
     ReplayStep,
     StepChange,
     ThreadChange,
     change_breakpoints,
     change_calls,
+    conversation_of,
     conversations,
     has_breakpoints,
     in_order,
     set_hour_on,
     set_ttl,
 )
-from cachecost.analysis.whatif.results import RecordedPauses
-from cachecost.base.atomic_files import current_work_check
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place, sent_breakpoints
+from cachecost.providers.prices import Prices
 from cachecost.simulation.workload import Workload
 
 
@@ -59,6 +60,66 @@ class Option:
 
 CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
 """Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""
+
+
+SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPauses:
+    """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
+
+    `hours` is the time in which conversations went on: pauses, of longer ones an hour.
+    """
+
+    seconds: tuple[float, ...]
+    are_known: bool
+    hours: float
+
+    def between(self, least: float, most: float = float("inf")) -> int:
+        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
+        return sum(least <= one < most for one in self.seconds)
+
+    def missing_reason(self, least: float) -> str:
+        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
+        if not self.are_known:
+            return "the recording has no timestamps, so its pauses are unknown"
+        if not self.seconds:
+            return "no call follows another, so its pauses are unknown"
+        if not self.between(least):
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+        return ""
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, default=0.0)
+
+
+def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
+    """The time since the call before: the one of the same conversation, else the last with the same head."""
+    last: dict[object, float] = {}
+    found = []
+    sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
+    for call in sent:
+        request = call.request
+        conversation = conversation_of(call)
+        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
+        before = last.get(conversation, last.get(head))
+        if before is not None:
+            found.append(call.start - before)
+        last[conversation] = last[head] = call.start
+    at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
+    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+
+
+def pings_worth(prices: Prices) -> int | None:
+    """How many pings in one pause cost no more than writing again does above a read: n * read <= write_5m - read.
+
+    None where a read costs nothing.
+    """
+    return int((prices.write_5m - prices.read) / prices.read) if prices.read > 0 else None
+
+
 ASSUMED = (
     "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
     "only a summary was recorded"

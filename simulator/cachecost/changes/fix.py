@@ -11,7 +11,9 @@ from math import ceil
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from cachecost.analysis.explain.observed_replay import (
+from cachecost.base.structs import replace
+from cachecost.caches.losses import Loss
+from cachecost.changes.observed_replay import (
     Conversation,
     Conversations,
     ObservedReplay,
@@ -19,9 +21,7 @@ from cachecost.analysis.explain.observed_replay import (
     in_kind,
     static_prefix_of,
 )
-from cachecost.analysis.replays.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
-from cachecost.base.structs import replace
-from cachecost.caches.losses import Loss
+from cachecost.changes.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
 from cachecost.conversations.calls import Call
 from cachecost.prompts import compare
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
