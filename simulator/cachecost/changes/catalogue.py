@@ -15,6 +15,7 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
+from cachecost.changes.offers import cause_options, deferred_options, hour_options, sub_agent_options
 from cachecost.changes.option import (
     CONTENT,
     MODEL,
@@ -32,7 +33,6 @@ from cachecost.changes.option import (
 from cachecost.changes.steps import (
     PartPool,
     StepChange,
-    VolatileTail,
     add_pings,
     change_calls,
     has_breakpoints,
@@ -84,25 +84,6 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
         "The order of keys is assumed not to affect answers",
         unsupported="" if by_name else "the recording has no content, so key order is unknown",
         unchanged="" if not by_name or is_respelled else "the key order of a schema never changes",
-    )
-
-
-def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
-    tail = VolatileTail.find(calls)
-    cut = sum(span is not None for span in tail.spans.values())
-    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
-    places = ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
-    has_ends = any(has_breakpoints(call.request) for call in calls)
-    end = "a text block after the last breakpoint" if has_ends else "the end of the last message"
-    yield Option(
-        "volatile=last",
-        "volatile",
-        f"{how} in the system prompt ({places}) move to {end}",
-        change_calls(tail),
-        CONTENT,
-        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
-        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
     )
 
 
@@ -235,26 +216,33 @@ class RecordingProfile:
             yield from breakpoint_options(calls)
         if reads_prompts:
             yield from tools_options(calls)
-            yield from volatile_options(calls)
             yield from thinking_options(self.traffic)
+            yield from cause_options(self.traffic)
+            yield from hour_options(self.traffic)
+            if looks_back:
+                yield from deferred_options(self.traffic)
+        if looks_back:
+            yield from sub_agent_options(self.traffic, self.short_s)
         yield from compaction_options(self.traffic, self.lengths)
         if reads_prompts:
             yield from self._batch_and_residency_options()
         if self.main:
-            # The models that the host serves on the last day of the recording and today, for the calls of its most
-            # expensive model, of the same maker (Bedrock also serves Amazon's).
-            main, day = self.main, self.main.rules.day
-            book = catalogue(main.host)
-            ours = book.model(main.rules.model)
-            found = list(list_models(main.host, day, *([self.today] if self.today else [])))
-            if ours.is_other_way:  # cached as the id of the calls' model names
-                found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
-            for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
-                is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
-                if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
-                    yield self._model_option(main, model.id)
+            yield from self._model_options(self.main)
             if looks_back:
                 yield from self._host_options(self.main)
+
+    def _model_options(self, main: MainModel) -> Iterator[Option]:
+        """The models that the host serves on the last day of the recording and today, for the calls of its most
+        expensive model, of the same maker (Bedrock also serves Amazon's)."""
+        day, book = main.rules.day, catalogue(main.host)
+        ours = book.model(main.rules.model)
+        found = list(list_models(main.host, day, *([self.today] if self.today else [])))
+        if ours.is_other_way:  # cached as the id of the calls' model names
+            found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
+        for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
+            is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
+            if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
+                yield self._model_option(main, model.id)
 
     def _ping_option(self, value: str) -> Option:
         """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""

@@ -58,8 +58,8 @@ class Option:
         return self.rank >= BREAKPOINTS
 
 
-CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
-"""Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""
+CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, SIDE_TTL, PINGS = range(7)
+"""Ranks: content, model, compaction, breakpoints, TTLs, those of sub-agents, keep-alives."""
 
 
 SECONDS_AN_HOUR = 3600.0

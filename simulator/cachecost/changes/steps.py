@@ -31,7 +31,7 @@ from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
 from cachecost.prompts.compare import shared_ends
 from cachecost.prompts.render import Prompt
-from cachecost.prompts.request import TTL, Breakpoint, Request, block_of, is_server_tool, sent_breakpoints, wire_path
+from cachecost.prompts.request import TTL, Breakpoint, Request, block_of, is_server_tool, sent_breakpoints
 from cachecost.providers.prices import Prices
 from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
@@ -551,13 +551,9 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class VolatileTail:
-    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all.
-
-    `paths` are the places as the API writes them.
-    """
+    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all."""
 
     spans: dict[tuple[int, int], Span | None]
-    paths: frozenset[str]
     _parts: PartPool = field(default_factory=PartPool)
 
     @classmethod
@@ -565,7 +561,6 @@ class VolatileTail:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
-        paths: set[str] = set()
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
@@ -576,8 +571,7 @@ class VolatileTail:
                 was = before.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
-                    paths.add(wire_path(request, Breakpoint(Layer.SYSTEM, index)))
-        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()}, frozenset(paths))
+        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()})
 
     def __call__(self, call: Call) -> Call:
         request = call.request

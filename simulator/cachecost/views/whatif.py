@@ -199,7 +199,7 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
                 "share": _float(one.share),
                 **pick(one, "calls_changed", "extra_calls"),
                 "error_usd": exact(one.error),
-                **pick(one, "keeps_answers", "assumption", "supported"),
+                **pick(one, "keeps_answers", "who", "assumption", "supported"),
                 "depends_on": list(one.depends_on),
             }
             for one in whatif.alternatives

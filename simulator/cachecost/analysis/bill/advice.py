@@ -344,7 +344,7 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
             place = one.block if causes()[one.cause].has_place else ""
             groups.setdefault((one.code, place, one.fix), []).append(one)
     for (code, place, fix), found in groups.items():
-        saved, how = sum((one.cost for one in found), ZERO), causes()[found[0].cause].fix_in_bill or fix
+        saved, how = sum((one.cost for one in found), ZERO), fix
         yield Advice(f"log {code} {place} {fix}", _finding_words(found), how, saved)
 
 

@@ -569,7 +569,7 @@ def _describe_finding(one: NettedLoss) -> Finding:
         tokens,
         one.saved,
         message(loss, request, tokens),
-        one.words or code.fix,
+        one.words or code.replayed_fix,
         observed.number(loss.since.number) if loss.since else None,
         excerpt(loss),
         code.word,

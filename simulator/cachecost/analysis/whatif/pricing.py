@@ -13,6 +13,7 @@ from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPP
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.base.structs import replace
 from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.offers import who_can
 from cachecost.changes.option import Option
 from cachecost.changes.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.conversations.calls import Call
@@ -179,6 +180,7 @@ class AlternativePricing:
             None,
             assumption=option.assumption,
             keeps_answers=option.keeps_answers,
+            who=who_can(option.kind),
         )
         if option.unchanged:
             why = NO_CHANGE + option.unchanged

@@ -115,6 +115,8 @@ class Alternative:
     error: Decimal = Decimal(0)
     keeps_answers: bool = True
     depends_on: tuple[str, ...] = ()
+    who: str = ""
+    """Who can make it: where in a request or in code, and the setting of a client."""
 
     @property
     def is_gain(self) -> bool:
