@@ -80,7 +80,7 @@ def test_five_minutes_on_messages_where_only_tools_and_system_outlast_a_pause(tm
     rows = [*at([7.0] * 3), *other]
     assert {code for code, _ in explained(tmp_path, rows)} == {"CC302"}
     found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json", "--tokens", "bytes"))
-    assert {one["fix"] for one in found["findings"]} == {"a 5m TTL on messages"}
+    assert {one["fix"] for one in found["findings"]} == {"a 1h TTL on tools and system prompt, 5m on messages"}
 
 
 def _other(turn: int) -> list[Row]:

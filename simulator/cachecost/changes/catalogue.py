@@ -13,7 +13,6 @@ from math import inf
 from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
-from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
 from cachecost.changes.offers import cause_options, deferred_options, hour_options, sub_agent_options
 from cachecost.changes.option import (
@@ -25,6 +24,7 @@ from cachecost.changes.option import (
     breakpoint_options,
     compaction_option,
     compaction_options,
+    keep_alive_words,
     measure_pauses,
     pings_worth,
     thinking_options,
@@ -252,12 +252,11 @@ class RecordingProfile:
         times = int(most) if most else worth
         habit = KeepAlive(every_s=every_s, times=times)
         is_marked = any(has_breakpoints(call.request) and not call.is_batch for call in self.traffic.calls)
-        bridged = duration(times * every_s + self.short_s)
         refused = self.refused
         return Option(
             f"keep-alive={value}",
             "keep-alive",
-            f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged}",
+            keep_alive_words(habit, self.short_s),
             lambda steps: add_pings(steps, habit, refused),
             PINGS,
             "A client cannot know which call is the last, so keep-alives also follow it; each requests no output",

@@ -283,8 +283,15 @@ def continue_thread(
     return places, changed
 
 
-Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]
-"""How a parameter is read from a call, and how it is set."""
+class Parameter(NamedTuple):
+    """How a parameter is read from a call, and how it is set."""
+
+    read: Callable[[Call], Any]
+    put: Callable[..., Call]
+
+    def to(self, value: Any) -> Callable[[Call], Call]:
+        """The change of a call that sets it."""
+        return partial(self.put, value=value)
 
 
 def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str = "") -> MakeFixes:
@@ -292,7 +299,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
 
     `words` name that value, if it is one for all conversations.
     """
-    read, put = parameter
+    read = parameter.read
 
     def make(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         conversations = list(with_losses(context, losses).values())
@@ -302,7 +309,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
             if values not in known:
                 known.append(values)
                 changed = [
-                    step.with_change(partial(put, value=value))
+                    step.with_change(parameter.to(value))
                     for steps, value in zip(conversations, values, strict=True)
                     for step in steps
                 ]
@@ -338,7 +345,7 @@ def body_field(*path: str) -> Parameter:
         params = _with_field(call.request.params, path, value)
         return replace(call, request=replace(call.request, params=params))
 
-    return read, put
+    return Parameter(read, put)
 
 
 def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -349,11 +356,11 @@ def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
     return {key: one for key, one in made.items() if one is not None and one != {}}
 
 
-MODEL: Parameter = (
+MODEL = Parameter(
     lambda call: call.request.model,
     lambda call, value: replace(call, request=replace(call.request, model=value)),
 )
-PLACE: Parameter = (
+PLACE = Parameter(
     lambda call: (call.workspace, call.host),
     lambda call, value: replace(call, workspace=value[0], host=value[1]),
 )
@@ -366,8 +373,7 @@ CITABLE = frozenset({"document", "search_result"})
 """Kinds of content on which citations are enabled: on all of a request, or on none."""
 WEB_USE = frozenset({"server_tool_use", "web_search_tool_result", "web_fetch_tool_result"})
 CODE_RESULT = "code_execution_tool_result"
-_put_skills = body_field("container", "skills")[1]
-_put_task_budget = body_field("output_config", "task_budget")[1]
+SKILLS, TASK_BUDGET = body_field("container", "skills"), body_field("output_config", "task_budget")
 
 
 class SystemSettings(NamedTuple):
@@ -488,7 +494,7 @@ class _SettingsChange:
         ]
 
     def _put(self, call: Call, wanted: SystemSettings) -> Call:
-        call = _put_task_budget(_put_skills(call, value=wanted.skills), value=wanted.task_budget)
+        call = TASK_BUDGET.to(wanted.task_budget)(SKILLS.to(wanted.skills)(call))
         now = settings_of(call.request)
         if now.has_citations != wanted.has_citations:
             change = self._threads[wanted.has_citations]

@@ -7,9 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
+from typing import NamedTuple
 
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate
+from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
 from cachecost.changes.steps import (
     NO_CALL,
@@ -30,6 +32,7 @@ from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, g
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place, sent_breakpoints
 from cachecost.providers.prices import Prices
 from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,15 +187,35 @@ def _without_thinking(blocks: Iterable[Block]) -> tuple[Block, ...]:
     return tuple(block for block in blocks if not block.is_thinking)
 
 
+def keep_alive_words(habit: KeepAlive, ttl_s: float) -> str:
+    """What it does, and how long a pause it bridges where entries expire after `ttl_s` seconds."""
+    bridged = duration(habit.times * habit.every_s + ttl_s)
+    return f"a keep-alive every {habit.every_s:g} s of a pause, at most {habit.times}: bridges up to {bridged}"
+
+
+class TTLChoice(NamedTuple):
+    """TTLs for all breakpoints: the name of the option, in words, and the layers that have an hour if others do not."""
+
+    name: str
+    does: str
+    change: Callable[[Request], Request]
+    layers: tuple[Layer, ...] = ()
+
+
+STATIC = (Layer.TOOLS, Layer.SYSTEM)
+TTLS = (
+    TTLChoice("ttl=5m", "a 5m TTL on every breakpoint", set_ttl("5m")),
+    TTLChoice("ttl=1h", "a 1h TTL on every breakpoint", set_ttl("1h")),
+    TTLChoice("ttl=1h:tools", "a 1h TTL on tools, 5m on everything else", set_hour_on(STATIC[:1]), STATIC[:1]),
+    TTLChoice(
+        "ttl=1h:tools+system", "a 1h TTL on tools and system prompt, 5m on messages", set_hour_on(STATIC), STATIC
+    ),
+)
+
+
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    head = (Layer.TOOLS, Layer.SYSTEM)
-    for name, does, timed, layers in (
-        ("ttl=5m", "every breakpoint has a TTL of 5m", set_ttl("5m"), ()),
-        ("ttl=1h", "every breakpoint has a TTL of 1h", set_ttl("1h"), ()),
-        ("ttl=1h:tools", "a TTL of 1h on tools, 5m on everything else", set_hour_on(head[:1]), head[:1]),
-        ("ttl=1h:tools+system", "a TTL of 1h on tools and system, 5m on messages", set_hour_on(head), head),
-    ):
+    for name, does, timed, layers in TTLS:
         if not layers:
             unchanged = "already so" if all(timed(call.request) is call.request for call in calls) else ""
         elif any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints):
