@@ -150,7 +150,7 @@ def test_sub_agents_have_a_ttl_of_their_own() -> None:
     side, everything = found.find("sub-agents-ttl=1h"), found.find("ttl=1h")
     assert side.is_gain and side.saving is not None and everything.saving is not None
     assert side.saving > everything.saving  # the main thread needs none
-    assert side.who == who_can("ttl of sub-agents") and "subagentPromptCacheTtl" in side.who
+    assert side.who == who_can("sub-agents-ttl") and "subagentPromptCacheTtl" in side.who
     assert "sub-agents-ttl=1h" not in gains(what_if(traffic(0), tries_assumptions=False))
     assert not [
         one for one in what_if(workload(healthy()), tries_assumptions=False).alternatives if "agents" in one.name
@@ -181,3 +181,16 @@ def test_a_job_waits_for_the_hours_in_which_its_host_is_cheap() -> None:
     other = what_if(of_deepseek(12), tries_assumptions=False).find("hours=cheap")
     assert other.supported == "no change: every conversation is in the cheapest hours already"
     assert "hours=cheap" not in offered(what_if(workload(healthy()), tries_assumptions=False))
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_finding_names_its_alternative(log: str) -> None:
+    name, sendings = LOGS[log]
+    assert {finding.alternative for finding in explained(sendings).findings} == {name}
+
+
+def test_a_pause_and_an_hour_name_theirs() -> None:
+    found = explained(planted("ttl_expired")).findings
+    alternatives = {one.name: one for one in what_if(workload(planted("ttl_expired"))).alternatives}
+    assert found and all(one.alternative in alternatives or "keep-alive=" in one.alternative for one in found)
+    assert all(one.fix == alternatives[one.alternative].does for one in found if one.alternative in alternatives)

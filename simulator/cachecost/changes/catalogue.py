@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.structs import replace
-from cachecost.changes.offers import cause_options, deferred_options, hour_options, sub_agent_options
+from cachecost.changes.offers import cause_options, deferred_options, hour_options, scoped_ttl_options
 from cachecost.changes.option import (
     CONTENT,
     MODEL,
@@ -109,6 +110,7 @@ def _sort_keys(value: Any) -> Any:
     return [_sort_keys(one) for one in value] if isinstance(value, list) else value
 
 
+ONE = Decimal(1)
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
 SAME_OUTPUT = "The model there is assumed to answer the same"
 
@@ -222,18 +224,22 @@ class RecordingProfile:
             if looks_back:
                 yield from deferred_options(self.traffic)
         if looks_back:
-            yield from sub_agent_options(self.traffic, self.short_s)
+            yield from scoped_ttl_options(self.traffic, self.short_s)
         yield from compaction_options(self.traffic, self.lengths)
         if reads_prompts:
             yield from self._batch_and_residency_options()
         if self.main:
             yield from self._model_options(self.main)
+            agents = [call for call in self.traffic.calls if call.agent]
+            side = MainModel.of(replace_fields(self.traffic, calls=agents), dict.fromkeys(range(len(agents) + 1), ONE))
+            if side is not None:
+                yield from self._model_options(side, of_agents=True)
             if looks_back:
                 yield from self._host_options(self.main)
 
-    def _model_options(self, main: MainModel) -> Iterator[Option]:
+    def _model_options(self, main: MainModel, of_agents: bool = False) -> Iterator[Option]:
         """The models that the host serves on the last day of the recording and today, for the calls of its most
-        expensive model, of the same maker (Bedrock also serves Amazon's)."""
+        expensive model, of the same maker (Bedrock also serves Amazon's); of sub-agents, only what is cheaper."""
         day, book = main.rules.day, catalogue(main.host)
         ours = book.model(main.rules.model)
         found = list(list_models(main.host, day, *([self.today] if self.today else [])))
@@ -242,7 +248,14 @@ class RecordingProfile:
         for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
             is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
             if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
-                yield self._model_option(main, model.id)
+                option = self._model_option(main, model.id, of_agents)
+                if not of_agents or self._input_price(main, model.id) < self._input_price(main, main.rules.model):
+                    yield option
+
+    def _input_price(self, main: MainModel, name: str) -> Decimal:
+        with suppress(CannotEvaluate):
+            return self.traffic.setup.prices.quote(main.host, name, main.day, STANDARD).of(0).input
+        return Decimal("inf")
 
     def _ping_option(self, value: str) -> Option:
         """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
@@ -300,7 +313,7 @@ class RecordingProfile:
 
         yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
 
-    def _model_option(self, main: MainModel, name: str) -> Option:
+    def _model_option(self, main: MainModel, name: str, of_agents: bool = False) -> Option:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
         must_be_served(main.host, name, main.rules.day)
@@ -311,8 +324,12 @@ class RecordingProfile:
         counts_anew = generation != main.rules.generation
         by_own = f"; tokens are counted by its own tokenizer ({generation})" if counts_anew else ""
 
+        kind = "sub-agents-model" if of_agents else "model"
+
         def change(call: Call) -> Call:
             host = host_of(call.host, setup.host, call.request.model)
+            if of_agents and not call.agent:
+                return call
             try:
                 is_main = host == main.host and setup.rules_for(call).model == main.rules.model
             except CannotEvaluate:
@@ -320,9 +337,9 @@ class RecordingProfile:
             return replace(call, request=replace(call.request, model=name)) if is_main else call
 
         return Option(
-            f"model={name}",
-            "model",
-            f"calls to {main.rules.model} go to {name}",
+            f"{kind}={name}",
+            kind,
+            f"calls {'of sub-agents ' if of_agents else ''}to {main.rules.model} go to {name}",
             change_calls(change),
             MODEL,
             f"The other model is assumed to need as many output tokens and turns{by_own}",

@@ -42,6 +42,8 @@ class Fix:
     steps: list[ReplayStep]
     words: str = ""
     keeps_prices: bool = False
+    alternative: str = ""
+    """The name of the option that it is."""
     names_others: bool = False
     """Whether the finding also says what the other fixes save: they give up different things."""
 
@@ -58,10 +60,15 @@ class FixContext:
         return self.observed.steps
 
     def fix(
-        self, changed: Iterable[ReplayStep], words: str = "", keeps_prices: bool = False, names_others: bool = False
+        self,
+        changed: Iterable[ReplayStep],
+        words: str = "",
+        keeps_prices: bool = False,
+        names_others: bool = False,
+        alternative: str = "",
     ) -> Fix:
         """The calls, with the changed ones in the place of those with their numbers."""
-        return Fix(replace_steps(self.steps, changed), words, keeps_prices, names_others)
+        return Fix(replace_steps(self.steps, changed), words, keeps_prices, alternative, names_others)
 
 
 MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]

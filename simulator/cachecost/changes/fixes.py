@@ -179,7 +179,7 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
     for choice in (HOUR, HOUR_ON_STATIC) if accepts_hour else ():
         changed = [step.with_request(choice.change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
-            yield context.fix(changed, choice.does)
+            yield context.fix(changed, choice.does, alternative=choice.name)
     for ttl_s in {context.observed.rendered[one.call].rules.ttl_s[one.ttl]: None for one in losses if one.ttl}:
         needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
         worth = [times for times in needed if 0 < times <= MOST_PINGS]
@@ -188,14 +188,16 @@ def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
             words = keep_alive_words(habit, ttl_s)
             pings = [step for step in add_pings(concerned, habit, context.observed.refused) if step.number == NO_CALL]
-            yield Fix(in_order([*context.steps, *pings]), words=words)
+            name = f"keep-alive={habit.every_s:g}s:{times}"
+            yield Fix(in_order([*context.steps, *pings]), words, alternative=name)
 
 
 def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """5m for all breakpoints, or for those on messages alone."""
     concerned = in_scopes(context, losses)
     for choice in (FIVE, HOUR_ON_STATIC):
-        yield context.fix([step.with_request(choice.change(step.call.request)) for step in concerned], choice.does)
+        changed = [step.with_request(choice.change(step.call.request)) for step in concerned]
+        yield context.fix(changed, choice.does, alternative=choice.name)
 
 
 def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:

@@ -35,7 +35,7 @@ from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
 from cachecost.prompts.request import Request, answer_blocks, block_of
-from cachecost.providers.clients.settings import client_settings
+from cachecost.providers.clients.settings import client_settings, ttl_words
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import STANDARD, moment_of
 from cachecost.providers.usage import ZERO
@@ -70,6 +70,11 @@ def _table() -> Mapping[str, Any]:
 def cause_changes() -> tuple[CauseChange, ...]:
     """The changes that are fixes of causes."""
     return tuple(CauseChange(name, **row) for name, row in _table()["change"].items())
+
+
+def alternative_of(loss: Loss, observed: ObservedReplay) -> str:
+    """The name of the change that fixes a loss; "": none has one for it."""
+    return next((change.name for change in cause_changes() if change.covers(loss, observed)), "")
 
 
 @cache
@@ -243,24 +248,36 @@ def _added(was: Thread, now: Thread) -> int:
     return len(now.message_blocks) - len(was.message_blocks)
 
 
-def sub_agent_options(traffic: Workload, short_s: float) -> Iterator[Option]:
-    """Another TTL for sub-agents alone; none where no call is one's."""
-    agents = [call for call in traffic.calls if call.agent]
-    for ttl in ("5m", "1h") if agents else ():
-        change = set_ttl(ttl)
+SCOPES = {"main-ttl": "main_ttl", "sub-agents-ttl": "side_ttl"}
+"""Kinds of options, and the setting of Claude Code that says the same."""
 
-        def apply(steps: Sequence[ReplayStep], change: Callable[[Request], Request] = change) -> list[ReplayStep]:
-            return [step.with_request(change(step.call.request)) if step.call.agent else step for step in steps]
 
-        yield Option(
-            f"sub-agents-ttl={ttl}",
-            "ttl of sub-agents",
-            f"a {ttl} TTL for sub-agents",
-            apply,
-            SIDE_TTL,
-            unsupported=measure_pauses(agents).missing_reason(short_s if ttl == "1h" else 0.0),
-            unchanged="" if any(change(call.request) is not call.request for call in agents) else "already so",
-        )
+def scoped_ttl_options(traffic: Workload, short_s: float) -> Iterator[Option]:
+    """Another TTL for the main conversation or for sub-agents alone; none where no call is a sub-agent's."""
+    agents = {bool(call.agent) for call in traffic.calls}
+    for (kind, setting), is_agent in zip(SCOPES.items(), (False, True), strict=True) if len(agents) > 1 else ():
+        concerned = [call for call in traffic.calls if bool(call.agent) is is_agent]
+        pauses = measure_pauses(concerned)
+        for ttl, needed_s in (("5m", 0.0), ("1h", short_s)):
+            change = set_ttl("1h" if ttl == "1h" else "5m")
+
+            yield Option(
+                f"{kind}={ttl}",
+                kind,
+                ttl_words(ttl, setting),
+                partial(_change_scope, change=change, is_agent=is_agent),
+                SIDE_TTL,
+                unsupported=pauses.missing_reason(needed_s),
+                unchanged="" if any(change(call.request) is not call.request for call in concerned) else "already so",
+            )
+
+
+def _change_scope(
+    steps: Sequence[ReplayStep], change: Callable[[Request], Request], is_agent: bool
+) -> list[ReplayStep]:
+    return [
+        step.with_request(change(step.call.request)) if bool(step.call.agent) is is_agent else step for step in steps
+    ]
 
 
 HALF_HOUR_S = 1_800.0

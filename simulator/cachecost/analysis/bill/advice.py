@@ -15,7 +15,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, 
 from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import BilledCall
-from cachecost.providers.clients.settings import ClientSetting, client_settings
+from cachecost.providers.clients.settings import ClientSetting, client_settings, ttl_words
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def saved_together(account: BillAccount, advice: Sequence[Advice]) -> Decimal:
 
 def _all_advice(account: BillAccount) -> Iterator[Advice]:
     if (main := find_present(account, is_main)) is not None:
-        yield _ttl_advice(account, main, "main_ttl", "the main conversation")
+        yield _ttl_advice(account, main, "main_ttl")
         yield from _window_advice(account, main)
         for row in causes().values():
             if row.habit is None:
@@ -218,7 +218,7 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
                 apply = partial(with_reads, cause=row.cause, in_scope=main.includes)
                 yield Advice(row.cause, row.habit["change"], row.habit["how"], saved, price=price, apply=apply)
     if (side := find_present(account, is_sub_agent)) is not None:
-        yield _ttl_advice(account, side, "side_ttl", "sub-agents")
+        yield _ttl_advice(account, side, "side_ttl")
     yield from _log_advice(account)
 
 
@@ -266,13 +266,13 @@ def find_present(account: BillAccount, in_scope: InScope) -> PresentClient | Non
     return PresentClient(last[ordered[0]].version, ttl, keys, ids, in_scope)
 
 
-def _ttl_advice(account: BillAccount, present: PresentClient, name: str, whom: str) -> Advice:
+def _ttl_advice(account: BillAccount, present: PresentClient, name: str) -> Advice:
     """The other TTL."""
     setting, ttl = client_settings().settings[name], "5m" if present.ttl == "1h" else "1h"
     price = partial(saved_by_hour if ttl == "1h" else saved_by_five_minutes, in_scope=present.includes)
     how = f'"{setting.key}": "{ttl}" in the settings, or {setting.variable}={ttl}'
     needs = present.needs(setting)
-    return Advice(name, f"a {ttl} TTL for {whom}", how, price(account), setting, ttl, needs=needs, price=price)
+    return Advice(name, ttl_words(ttl, name), how, price(account), setting, ttl, needs=needs, price=price)
 
 
 def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Advice]:

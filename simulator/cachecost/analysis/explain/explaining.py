@@ -22,6 +22,7 @@ from cachecost.caches.losses import Loss
 from cachecost.changes.fix import Fix, FixContext, changed_settings
 from cachecost.changes.fixes import FIXERS
 from cachecost.changes.observed_replay import ObservedReplay, observe_replay
+from cachecost.changes.offers import alternative_of
 from cachecost.changes.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
@@ -57,6 +58,7 @@ class NettedLoss(NamedTuple):
     observed: ObservedReplay
     saved: Decimal
     words: str = ""
+    alternative: str = ""
     is_behind: bool = False
     """Whether it only shows once other causes are fixed."""
 
@@ -160,7 +162,7 @@ class Netting:
             self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
-            netted = NettedLoss(loss, best.observed, share, words)
+            netted = NettedLoss(loss, best.observed, share, words, best.fix.alternative)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = best.fixed, best.after
         if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
@@ -575,4 +577,5 @@ def _describe_finding(one: NettedLoss) -> Finding:
         code.word,
         paid_again=observed.paid_again(loss),
         is_behind=one.is_behind,
+        alternative=one.alternative or alternative_of(loss, observed),
     )

@@ -153,7 +153,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "paid_again_usd": exact(finding.paid_again),
         **pick(finding, "message", "excerpt"),
         "behind": finding.is_behind,
-        **pick(finding, "fix", "diagnostics", "session", "session_call", "project", "agent", "timestamp"),
+        **pick(
+            finding, "fix", "alternative", "diagnostics", "session", "session_call", "project", "agent", "timestamp"
+        ),
         **pick(finding, "file", "line"),
     }
 
