@@ -15,7 +15,7 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.structs import replace
-from cachecost.changes.offers import cause_options, deferred_options, hour_options, scoped_ttl_options
+from cachecost.changes.offers import SCOPES, cause_options, deferred_options, hour_options, scoped_ttl_options
 from cachecost.changes.option import (
     CONTENT,
     MODEL,
@@ -417,6 +417,9 @@ class RecordingProfile:
                 return preset_option(value)
             if kind == "keep-alive":
                 return self._ping_option(value)
+            if kind in SCOPES:
+                scoped = scoped_ttl_options(self.traffic, self.short_s, least_scopes=1)
+                return next((option for option in scoped if option.name == name), None)
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)

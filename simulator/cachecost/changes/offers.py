@@ -252,10 +252,12 @@ SCOPES = {"main-ttl": "main_ttl", "sub-agents-ttl": "side_ttl"}
 """Kinds of options, and the setting of Claude Code that says the same."""
 
 
-def scoped_ttl_options(traffic: Workload, short_s: float) -> Iterator[Option]:
-    """Another TTL for the main conversation or for sub-agents alone; none where no call is a sub-agent's."""
+def scoped_ttl_options(traffic: Workload, short_s: float, least_scopes: int = 2) -> Iterator[Option]:
+    """Another TTL for the main conversation or for sub-agents alone, where the calls are of so many scopes."""
     agents = {bool(call.agent) for call in traffic.calls}
-    for (kind, setting), is_agent in zip(SCOPES.items(), (False, True), strict=True) if len(agents) > 1 else ():
+    for (kind, setting), is_agent in (
+        zip(SCOPES.items(), (False, True), strict=True) if len(agents) >= least_scopes else ()
+    ):
         concerned = [call for call in traffic.calls if bool(call.agent) is is_agent]
         pauses = measure_pauses(concerned)
         for ttl, needed_s in (("5m", 0.0), ("1h", short_s)):

@@ -160,7 +160,8 @@ class Advice:
 
     `setting` is the row of the client's setting and `value` what to set it to (None: it is no setting). Of pieces
     with one `about` only one can be followed. `assumption` is what the price takes for granted, `needs` what the
-    client must be. `price` prices the change on another account of the same calls, `apply` makes it there.
+    client must be, `alternative` the name of the change in `whatif` ("": it has none). `price` prices the change on
+    another account of the same calls, `apply` makes it there.
     """
 
     about: str
@@ -171,6 +172,7 @@ class Advice:
     value: object = None
     assumption: str = ""
     needs: str = ""
+    alternative: str = ""
     price: Callable[[BillAccount], Decimal] | None = field(default=None, repr=False, compare=False)
     apply: Callable[[BillAccount], BillAccount] | None = field(default=None, repr=False, compare=False)
 
@@ -270,9 +272,10 @@ def _ttl_advice(account: BillAccount, present: PresentClient, name: str) -> Advi
     """The other TTL."""
     setting, ttl = client_settings().settings[name], "5m" if present.ttl == "1h" else "1h"
     price = partial(saved_by_hour if ttl == "1h" else saved_by_five_minutes, in_scope=present.includes)
+    kind = "main-ttl" if name == "main_ttl" else "sub-agents-ttl"
     how = f'"{setting.key}": "{ttl}" in the settings, or {setting.variable}={ttl}'
     needs = present.needs(setting)
-    return Advice(name, ttl_words(ttl, name), how, price(account), setting, ttl, needs=needs, price=price)
+    return Advice(name, ttl_words(ttl, name), how, price(account), setting, ttl, "", needs, f"{kind}={ttl}", price)
 
 
 def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Advice]:
@@ -294,6 +297,7 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
                 window,
                 "the answers stay the same after a summary",
                 present.needs(setting),
+                f"compaction={limit // 1000}k",
                 apply=partial(with_usage, changed=found.tokens),
             )
 
@@ -344,8 +348,8 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
             place = one.block if causes()[one.cause].has_place else ""
             groups.setdefault((one.code, place, one.fix), []).append(one)
     for (code, place, fix), found in groups.items():
-        saved, how = sum((one.cost for one in found), ZERO), fix
-        yield Advice(f"log {code} {place} {fix}", _finding_words(found), how, saved)
+        saved = sum((one.cost for one in found), ZERO)
+        yield Advice(f"log {code} {place} {fix}", _finding_words(found), fix, saved, alternative=found[0].alternative)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:

@@ -47,7 +47,7 @@ def advice_object(one: Advice) -> dict[str, Any]:
         "setting": one.setting.key or None if one.setting else None,
         "variable": one.setting.variable or None if one.setting else None,
         "value": one.value,
-        **pick(one, "needs", "assumption"),
+        **pick(one, "needs", "assumption", "alternative"),
     }
 
 
