@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -19,7 +20,7 @@ from cachecost.caches.losses import Loss
 from cachecost.changes.fix import Fix, FixContext, changed_settings, with_part
 from cachecost.changes.fixes import FIXERS
 from cachecost.changes.observed_replay import ObservedReplay, observe_replay
-from cachecost.changes.option import BREAKPOINTS, CONTENT, SIDE_TTL, Option, measure_pauses
+from cachecost.changes.option import BREAKPOINTS, CONTENT, SIDE_TTL, TTLS, Option, TTLChoice, measure_pauses
 from cachecost.changes.steps import (
     NO_CALL,
     PartPool,
@@ -29,12 +30,10 @@ from cachecost.changes.steps import (
     conversations,
     cost,
     in_order,
-    set_ttl,
 )
 from cachecost.conversations.calls import Call, derive_call
-from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message, Thread
-from cachecost.prompts.request import Request, answer_blocks, block_of
+from cachecost.prompts.request import Breakpoint, answer_blocks, block_of
 from cachecost.providers.clients.settings import client_settings, ttl_words
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import STANDARD, moment_of
@@ -115,8 +114,11 @@ class _CauseFix:
             losses = [one for one in (*observed.losses, *observed.unused) if self.change.covers(one, observed)]
             losses = [one for one in losses if one.cause == cause]
             scope_of = partial(FIXERS[cause].scope, observed.conversations)
+            refused = len(observed.refused)
             for _ in range(MOST_TRIES if losses else 0):
-                priced = list(self._priced(observed, cause, losses))
+                fixes = FIXERS[cause].make(FixContext(self.replays, observed), losses)
+                replayed = [(fix, self.replays.changed_rows(fix.steps, observed.tracked)) for fix in fixes]
+                priced = [(fix, rows) for fix, rows in replayed if sum(bool(row.error) for row in rows) <= refused]
                 if not priced:
                     break
                 fix, rows = min(priced, key=lambda one: cost(one[1]))
@@ -129,19 +131,11 @@ class _CauseFix:
                 kept = [loss for loss in losses if saved[scope_of(observed.call(loss.call))] > 0]
                 if len(kept) in (0, len(losses)):  # what saves nowhere is shown all the same, with what it costs
                     found = fix
-                    observed = observe_replay(self.replays, fix.steps, observed.tracked)
+                    if cause != self.change.causes[-1]:
+                        observed = observe_replay(self.replays, fix.steps, observed.tracked)
                     break
                 losses = kept
         return found
-
-    def _priced(
-        self, observed: ObservedReplay, cause: Cause, losses: Sequence[Loss]
-    ) -> Iterator[tuple[Fix, list[CallRow]]]:
-        for fix in FIXERS[cause].make(FixContext(self.replays, observed), losses):
-            rows = self.replays.changed_rows(fix.steps, observed.tracked)
-            pairs = zip(fix.steps, rows, strict=True)
-            if not any(row.error and step.number not in observed.refused for step, row in pairs):
-                yield fix, rows
 
 
 def cause_options(traffic: Workload) -> Iterator[Option]:
@@ -150,7 +144,8 @@ def cause_options(traffic: Workload) -> Iterator[Option]:
     observed = observe_replay(replays, replays.recorded)
     for row in cause_changes():
         fixed = _CauseFix(replays, row)
-        fixed.recorded = fixed.find(observed)
+        with suppress(CannotEvaluate):  # a block that no counter knows
+            fixed.recorded = fixed.find(observed)
         if fixed.recorded is not None:
             words = fixed.recorded.words or causes()[row.causes[0]].replayed_fix
             kind = row.name.partition("=")[0]
@@ -224,13 +219,14 @@ def defer_mcp_tools(steps: Sequence[ReplayStep]) -> list[ReplayStep]:
             return call
         thread = call.request.thread.fold(known, (call.request.thread.root, frozenset()), append)[0]
         call = with_part(call, Layer.TOOLS, parts.of((*kept, block_of("", SEARCH))))
-        breakpoints = tuple(
-            one
-            if one.node is None
-            else replace(one, node=(node := known[one.node][0]), index=one.index + _added(one.node, node))
-            for one in call.request.breakpoints
-        )
-        request = replace(call.request, thread=thread, breakpoints=breakpoints, deferred=tools)
+        moved = list[Breakpoint]()
+        for one in call.request.breakpoints:
+            if one.node is not None:
+                node = known[one.node][0]
+                index = one.index + len(node.message_blocks) - len(one.node.message_blocks)
+                one = replace(one, node=node, index=index)
+            moved.append(one)
+        request = replace(call.request, thread=thread, breakpoints=tuple(moved), deferred=tools)
         return replace(call, request=request)
 
     changed = [step.with_change(change) for step in steps]
@@ -244,42 +240,36 @@ def defer_mcp_tools(steps: Sequence[ReplayStep]) -> list[ReplayStep]:
     return in_order(made)
 
 
-def _added(was: Thread, now: Thread) -> int:
-    return len(now.message_blocks) - len(was.message_blocks)
-
-
+FIVE, HOUR = TTLS[:2]
 SCOPES = {"main-ttl": "main_ttl", "sub-agents-ttl": "side_ttl"}
 """Kinds of options, and the setting of Claude Code that says the same."""
 
 
 def scoped_ttl_options(traffic: Workload, short_s: float, least_scopes: int = 2) -> Iterator[Option]:
     """Another TTL for the main conversation or for sub-agents alone, where the calls are of so many scopes."""
-    agents = {bool(call.agent) for call in traffic.calls}
-    for (kind, setting), is_agent in (
-        zip(SCOPES.items(), (False, True), strict=True) if len(agents) >= least_scopes else ()
-    ):
+    scopes = {bool(call.agent) for call in traffic.calls}
+    for kind, setting in SCOPES.items() if len(scopes) >= least_scopes else ():
+        is_agent = setting == "side_ttl"
         concerned = [call for call in traffic.calls if bool(call.agent) is is_agent]
-        pauses = measure_pauses(concerned)
-        for ttl, needed_s in (("5m", 0.0), ("1h", short_s)):
-            change = set_ttl("1h" if ttl == "1h" else "5m")
+        for choice, needed_s in ((FIVE, 0.0), (HOUR, short_s)):
 
+            def change(steps: Sequence[ReplayStep], ttl: TTLChoice = choice, of: bool = is_agent) -> list[ReplayStep]:
+                return [
+                    step.with_request(ttl.change(step.call.request)) if bool(step.call.agent) is of else step
+                    for step in steps
+                ]
+
+            is_same = all(choice.change(call.request) is call.request for call in concerned)
+            ttl = choice.name.removeprefix("ttl=")
             yield Option(
                 f"{kind}={ttl}",
                 kind,
                 ttl_words(ttl, setting),
-                partial(_change_scope, change=change, is_agent=is_agent),
+                change,
                 SIDE_TTL,
-                unsupported=pauses.missing_reason(needed_s),
-                unchanged="" if any(change(call.request) is not call.request for call in concerned) else "already so",
+                unsupported=measure_pauses(concerned).missing_reason(needed_s),
+                unchanged="already so" if is_same else "",
             )
-
-
-def _change_scope(
-    steps: Sequence[ReplayStep], change: Callable[[Request], Request], is_agent: bool
-) -> list[ReplayStep]:
-    return [
-        step.with_request(change(step.call.request)) if bool(step.call.agent) is is_agent else step for step in steps
-    ]
 
 
 HALF_HOUR_S = 1_800.0
@@ -303,11 +293,15 @@ def hour_options(traffic: Workload) -> Iterator[Option]:
         delays = [number * HALF_HOUR_S for number in range(HALF_HOURS)]
         return min(delays, key=lambda delay: sum((price(call, delay) for call in calls), ZERO))
 
+    def wait(call: Call, delay: float) -> Call:
+        start = call.start + delay
+        return replace(call, start=start, day=day_of(start), timestamp=iso_milliseconds(start))
+
     def change(steps: Sequence[ReplayStep]) -> list[ReplayStep]:
         made = list[ReplayStep]()
         for conversation in conversations(steps):
             delay = delay_of([step.call for step in conversation])
-            made += [step.with_change(partial(_delayed, delay=delay)) if delay else step for step in conversation]
+            made += [step.with_change(partial(wait, delay=delay)) if delay else step for step in conversation]
         return in_order(made)
 
     delays = [delay_of([step.call for step in one]) for one in conversations(as_sent(traffic.calls))]
@@ -320,8 +314,3 @@ def hour_options(traffic: Workload) -> Iterator[Option]:
         "Nobody waits for these answers, and they are the same later; pauses within a conversation stay",
         unchanged="" if any(delays) else "every conversation is in the cheapest hours already",
     )
-
-
-def _delayed(call: Call, delay: float) -> Call:
-    start = call.start + delay
-    return replace(call, start=start, day=day_of(start), timestamp=iso_milliseconds(start))
