@@ -321,7 +321,7 @@ def with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAcc
 
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a cause and place, of the calls that count.
+    """What `explain` finds in the logs of an account, a piece a change of `whatif`, of the calls that count.
 
     Nothing where nothing was lost, or the log is long.
     """
@@ -345,7 +345,7 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
     for one in findings:
         bill = bills[one.call - 1]
         if account.is_counted(bill) and not account.is_copy(bill):
-            place = one.block if causes()[one.cause].has_place else ""
+            place = "" if one.alternative else one.block
             groups.setdefault((one.code, place, one.fix), []).append(one)
     for (code, place, fix), found in groups.items():
         saved = sum((one.cost for one in found), ZERO)
@@ -361,4 +361,6 @@ def _finding_words(findings: Sequence[Finding]) -> str:
     place = f"{file}:{first.line}" if file and first.line != first.call else f"call {first.call}"
     of_file = f" of {file}" if file and first.line == first.call else ""
     also = f" and {count_text(more, 'other call')}" if more else ""
+    if len({one.block for one in findings}) > 1:
+        also += ", there or at other blocks"
     return f"{first.message}{where} in {place}{of_file}{also}"
