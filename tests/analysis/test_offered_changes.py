@@ -123,6 +123,14 @@ def test_mcp_tools_are_deferred_and_searched_for_once_a_conversation() -> None:
     assert used.saving is not None and unused.saving is not None and 0 < used.saving < unused.saving
 
 
+def test_tools_are_not_deferred_where_the_host_cannot() -> None:
+    calls = [
+        replace(call, request=replace(call.request, model="qwen3.8-max"), host="qwen")
+        for call in calls_of(of_mcp(healthy(), "mine"))
+    ]
+    assert "tools=deferred" not in offered(what_if(workload_of(calls), tries_assumptions=False))
+
+
 def test_deferred_tools_cost_as_much_as_a_log_that_defers_them() -> None:
     """Without a use: the definitions are gone, and the search stands in their place."""
     sendings = of_mcp(healthy(), "mine")

@@ -48,6 +48,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.simulation.workload import Workload
 from cachecost.strategies.changes.keepalive import KeepAlive
+from cachecost.tokens.calibration import CLAUDE
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
@@ -221,7 +222,7 @@ class RecordingProfile:
             yield from thinking_options(self.traffic)
             yield from cause_options(self.traffic)
             yield from hour_options(self.traffic)
-            if looks_back:
+            if self.main is not None and self.main.rules.generation.startswith(CLAUDE):
                 yield from deferred_options(self.traffic)
         if looks_back:
             yield from scoped_ttl_options(self.traffic, self.short_s)

@@ -245,13 +245,8 @@ class ThreadCorrections:
         node = self.corrected(breakpoint.node)
         if node is breakpoint.node or node.message is None:
             return breakpoint
-        digest = breakpoint.node.message.blocks[breakpoint.index].digest
-        blocks = node.message.blocks
-        is_last = breakpoint.index == len(breakpoint.node.message.blocks) - 1
-        same = (index for index, block in enumerate(blocks) if block.digest == digest and not is_last)
-        last = (index for index in range(len(blocks) - 1, -1, -1) if accepts_breakpoint(blocks[index]))
-        index = next(same, next(last, None))
-        return None if index is None else replace(breakpoint, index=index, node=node)
+        moved = _move(breakpoint, breakpoint.node.message.blocks, node.message.blocks)
+        return None if moved is None else replace(moved, node=node)
 
 
 def continue_thread(
