@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from cachecost.account.causes import Cause, cause_events, causes, coded_causes, parse_causes
-from cachecost.analysis.explain.fixes.catalogue import FIXERS, FIXES
+from cachecost.changes.fixes import FIXERS, FIXES
 from cachecost.views.viewer.call import name_of_cause
 
 RULEBOOK = (Path(__file__).parents[2] / "docs" / "rulebook.md").read_text()

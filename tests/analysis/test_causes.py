@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from loops import EPHEMERAL, Body, Sending, calls_of, explained, healthy, simulation, words, workload_of
 
-from cachecost.analysis.explain.observed_replay import observe_replay
-from cachecost.analysis.replays.steps import Replays
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.losses import Loss
+from cachecost.changes.observed_replay import observe_replay
+from cachecost.changes.steps import Replays
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.scenario import load

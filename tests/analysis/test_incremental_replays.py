@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachecost.analysis.replays.steps import (
+from cachecost.base.structs import replace
+from cachecost.caches.losses import Loss
+from cachecost.changes.steps import (
     ChangedReplay,
     PricedSimulation,
     Replays,
@@ -22,8 +24,6 @@ from cachecost.analysis.replays.steps import (
     set_hour_on,
     set_ttl,
 )
-from cachecost.base.structs import replace
-from cachecost.caches.losses import Loss
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import Request

@@ -13,7 +13,8 @@ from whatif_logs import Row, told, traffic, two_calls
 from bodies import assistant, body, marked, text, tool_result, tool_use, user
 from cachecost.analysis.whatif.pricing import other_assumptions
 from cachecost.analysis.whatif.report import near, what_if
-from cachecost.analysis.whatif.results import YES, measure_pauses, pings_worth, rewrites_to_break_even
+from cachecost.analysis.whatif.results import YES, rewrites_to_break_even
+from cachecost.changes.option import measure_pauses, pings_worth
 from cachecost.providers.prices import PriceBook, Prices
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

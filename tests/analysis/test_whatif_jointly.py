@@ -13,13 +13,13 @@ import pytest
 from whatif_logs import Row, told, traffic, two_calls
 
 from bodies import assistant, body, marked, text, tool, user
-from cachecost.analysis.replays.steps import Replays, cost
-from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.report import what_if
 from cachecost.analysis.whatif.results import WhatifReport
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.steps import Replays, cost
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

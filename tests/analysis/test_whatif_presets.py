@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from tests.viewer_logs import replay_setup, requests, write_log
 
-from cachecost.analysis.replays.steps import Replays, ReplayStep, change_breakpoints, set_ttl
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.presets import list_placing_presets, preset_option
 from cachecost.base.errors import InputError
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.presets import list_placing_presets, preset_option
+from cachecost.changes.steps import Replays, ReplayStep, change_breakpoints, set_ttl
 from cachecost.conversations.logs import Logs
 from cachecost.simulation.workload import read_workload
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cachecost.analysis.replays.steps import Replays, ReplayStep
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.report import what_if
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.option import Option
+from cachecost.changes.steps import Replays, ReplayStep
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import PreparedCall

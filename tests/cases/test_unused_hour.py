@@ -1,17 +1,14 @@
 """A TTL of 1h where 5m would have lasted: short pauses are the proof that it would, and all commands say so."""
 
 from __future__ import annotations
-
+import pytest
+from bodies_of_cases import Row, chat, question, row
+from case_files import Run, json_of, rows_of, run_in
+from conversations.session_stores import write_lines
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
-
-import pytest
-from bodies_of_cases import Row, chat, question, row
-from case_files import Run, json_of, rows_of, run_in
-
-from conversations.session_stores import write_lines
 
 CASE = "03-short-pauses-1h"
 TO_5M = Decimal("20") - Decimal("12.5")
@@ -80,7 +77,7 @@ def test_five_minutes_on_messages_where_only_tools_and_system_outlast_a_pause(tm
     rows = [*at([7.0] * 3), *other]
     assert {code for code, _ in explained(tmp_path, rows)} == {"CC302"}
     found = json_of(run_in(tmp_path, "explain", "log.jsonl", "--json", "--tokens", "bytes"))
-    assert {one["fix"] for one in found["findings"]} == {"a 5m TTL on messages"}
+    assert {one["fix"] for one in found["findings"]} == {"a 1h TTL on tools and system prompt, 5m on messages"}
 
 
 def _other(turn: int) -> list[Row]:

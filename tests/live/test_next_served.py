@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from server_fakes import Says, post, served_by
 
-from cachecost.analysis.next_message.choices import LastConversation, with_model
+from cachecost.analysis.next_message.choices import LastConversation
+from cachecost.changes.fix import MODEL
 from cachecost.conversations.logs import Logs
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.meter import Meter
@@ -101,7 +102,7 @@ def compare(seed: int, folder: Path, tokens: str = "tiktoken") -> bool:
         known = LastConversation(read_workload(Logs([path]), setup_of_server(tokens), tokens))
         told = known.next_message(wire(new), clock.at)
         other = MODELS[(MODELS.index(client.model) + 1) % len(MODELS)]
-        switched = known.next_message(wire(new), clock.at, with_model(other))
+        switched = known.next_message(wire(new), clock.at, MODEL.to(other))
         billed = post(served, client.body(new)).json()["usage"]
         in_between = dict(billed) | {"output_tokens": 0}
         assert {name: in_between[name] for name in told.usage.wire()} == told.usage.wire(), (seed, client.style)

@@ -70,7 +70,7 @@ class CauseDefinition:
     fixed_in: Literal["prompt", "time", "breakpoints", "bill", ""] = ""
     fixer: str = NOTHING
     fix: str = ""
-    fix_in_bill: str = ""
+    fix_as_replayed: str = ""
     habit: Mapping[str, str] | None = None
     not_avoidable: str = "the fix would have saved nothing"
     source: str = ""
@@ -82,6 +82,11 @@ class CauseDefinition:
     has_place: bool = True
     begins: bool = False
     reads_all: bool = False
+
+    @property
+    def replayed_fix(self) -> str:
+        """What to do, as it is replayed: the words of `explain`, `bill` and `whatif`."""
+        return self.fix_as_replayed or self.fix
 
     @property
     def name_in_bill(self) -> str:

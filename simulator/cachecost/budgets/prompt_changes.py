@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from cachecost.analysis.lint.volatile import excerpt_around
-from cachecost.analysis.replays.steps import cost
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (
@@ -25,6 +24,7 @@ from cachecost.budgets.request_edits import (
 )
 from cachecost.budgets.source_lines import search_texts
 from cachecost.budgets.strategy_replays import ReplayedStrategy
+from cachecost.changes.steps import cost
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from json import dumps
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from cachecost.analysis.replays.steps import PartPool
 from cachecost.base.structs import replace
+from cachecost.changes.steps import PartPool
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread
 from cachecost.prompts.compare import (
     are_versions,

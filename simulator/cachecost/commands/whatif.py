@@ -53,9 +53,10 @@ def whatif(
 ) -> int:
     """Price alternative ways to send LOG: TTLs, keep-alives, breakpoints, models, hosts, batches and compaction.
 
-    Prints the best alternatives; --full prints all. Each alternative is replayed, and its saving is the difference to a
-    replay of LOG as it was sent. If LOG does not contain what an alternative needs, the answer is "not supported by the
-    data". Models that are retired on the day of LOG or today are no alternatives; with --as-of that day alone decides.
+    Prints the best alternatives, among them the fix of each cause that `explain` finds; --full prints all. Each
+    alternative is replayed, and its saving is the difference to a replay of LOG as it was sent. If LOG does not contain
+    what an alternative needs, the answer is "not supported by the data". Models that are retired on the day of LOG or
+    today are no alternatives; with --as-of that day alone decides.
     Several files, and all logs in folders, are one stream of calls in time order; repeated calls count once.
     """
     from cachecost.analysis.whatif.report import what_if

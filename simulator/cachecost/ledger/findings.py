@@ -56,6 +56,8 @@ class Finding:
     """USD above the price of a read that the tokens cost: what happened. `cost` is what its fix nets."""
     is_behind: bool = False
     """Whether the cause only shows once the causes before it are fixed; a replay of the log does not name it."""
+    alternative: str = ""
+    """The name in `whatif` of the change that is its fix; "": none has one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,60 +1,18 @@
 """What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from math import ceil
-from typing import IO, Any
-
-from cachecost.analysis.whatif.results import (
-    NO_CHANGE,
-    NOT_EVALUATED,
-    NOT_SUPPORTED,
-    YES,
-    Action,
-    Alternative,
-    Combination,
-    TTLBreakEven,
-    WhatifReport,
-)
-from cachecost.base.formatting import (
-    all_of,
-    change,
-    change_text,
-    count_text,
-    dollar_change,
-    dollar_column,
-    dollar_places,
-    dollar_range,
-    dollars,
-    duration,
-    exact,
-    exact_or_none,
-    margin_text,
-    percent,
-    percent_column,
-    point_aligned,
-    rough_dollars,
-    short_session,
-    tokens,
-)
+from cachecost.analysis.whatif.results import Action, Alternative, Combination, NOT_EVALUATED, NOT_SUPPORTED, NO_CHANGE, TTLBreakEven, WhatifReport, YES
+from cachecost.base.formatting import all_of, change, change_text, count_text, dollar_change, dollar_column, dollar_places, dollar_range, dollars, duration, exact, exact_or_none, margin_text, percent, percent_column, point_aligned, rough_dollars, short_session, tokens
 from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
 from cachecost.views.tables.output import pick
-from cachecost.views.tables.table import (
-    COMPARISON,
-    COUNT,
-    GAP,
-    PIPE_WIDTH,
-    Column,
-    Table,
-    fit_table,
-    hidden_note,
-    render_table,
-)
+from cachecost.views.tables.table import COMPARISON, COUNT, Column, GAP, PIPE_WIDTH, Table, fit_table, hidden_note, render_table
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import ceil
+from typing import Any, IO
 
 
 def headline(whatif: WhatifReport) -> Iterator[str]:
@@ -199,7 +157,7 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
                 "share": _float(one.share),
                 **pick(one, "calls_changed", "extra_calls"),
                 "error_usd": exact(one.error),
-                **pick(one, "keeps_answers", "assumption", "supported"),
+                **pick(one, "keeps_answers", "who", "assumption", "supported"),
                 "depends_on": list(one.depends_on),
             }
             for one in whatif.alternatives

@@ -15,7 +15,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, Tokens, 
 from cachecost.analysis.bill.call_prices import state_after
 from cachecost.base.formatting import count_text
 from cachecost.conversations.input_files import BilledCall
-from cachecost.providers.clients.settings import ClientSetting, client_settings
+from cachecost.providers.clients.settings import ClientSetting, client_settings, ttl_words
 from cachecost.providers.usage import PER_TOKEN, USUAL_TTL_S, ZERO, Prices
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ class Advice:
 
     `setting` is the row of the client's setting and `value` what to set it to (None: it is no setting). Of pieces
     with one `about` only one can be followed. `assumption` is what the price takes for granted, `needs` what the
-    client must be. `price` prices the change on another account of the same calls, `apply` makes it there.
+    client must be, `alternative` the name of the change in `whatif` ("": it has none). `price` prices the change on
+    another account of the same calls, `apply` makes it there.
     """
 
     about: str
@@ -171,6 +172,7 @@ class Advice:
     value: object = None
     assumption: str = ""
     needs: str = ""
+    alternative: str = ""
     price: Callable[[BillAccount], Decimal] | None = field(default=None, repr=False, compare=False)
     apply: Callable[[BillAccount], BillAccount] | None = field(default=None, repr=False, compare=False)
 
@@ -208,7 +210,7 @@ def saved_together(account: BillAccount, advice: Sequence[Advice]) -> Decimal:
 
 def _all_advice(account: BillAccount) -> Iterator[Advice]:
     if (main := find_present(account, is_main)) is not None:
-        yield _ttl_advice(account, main, "main_ttl", "the main conversation")
+        yield _ttl_advice(account, main, "main_ttl")
         yield from _window_advice(account, main)
         for row in causes().values():
             if row.habit is None:
@@ -218,7 +220,7 @@ def _all_advice(account: BillAccount) -> Iterator[Advice]:
                 apply = partial(with_reads, cause=row.cause, in_scope=main.includes)
                 yield Advice(row.cause, row.habit["change"], row.habit["how"], saved, price=price, apply=apply)
     if (side := find_present(account, is_sub_agent)) is not None:
-        yield _ttl_advice(account, side, "side_ttl", "sub-agents")
+        yield _ttl_advice(account, side, "side_ttl")
     yield from _log_advice(account)
 
 
@@ -266,13 +268,14 @@ def find_present(account: BillAccount, in_scope: InScope) -> PresentClient | Non
     return PresentClient(last[ordered[0]].version, ttl, keys, ids, in_scope)
 
 
-def _ttl_advice(account: BillAccount, present: PresentClient, name: str, whom: str) -> Advice:
+def _ttl_advice(account: BillAccount, present: PresentClient, name: str) -> Advice:
     """The other TTL."""
     setting, ttl = client_settings().settings[name], "5m" if present.ttl == "1h" else "1h"
     price = partial(saved_by_hour if ttl == "1h" else saved_by_five_minutes, in_scope=present.includes)
+    kind = "main-ttl" if name == "main_ttl" else "sub-agents-ttl"
     how = f'"{setting.key}": "{ttl}" in the settings, or {setting.variable}={ttl}'
     needs = present.needs(setting)
-    return Advice(name, f"a {ttl} TTL for {whom}", how, price(account), setting, ttl, needs=needs, price=price)
+    return Advice(name, ttl_words(ttl, name), how, price(account), setting, ttl, "", needs, f"{kind}={ttl}", price)
 
 
 def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Advice]:
@@ -294,6 +297,7 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
                 window,
                 "the answers stay the same after a summary",
                 present.needs(setting),
+                f"compaction={limit // 1000}k",
                 apply=partial(with_usage, changed=found.tokens),
             )
 
@@ -317,7 +321,7 @@ def with_reads(account: BillAccount, cause: Cause, in_scope: InScope) -> BillAcc
 
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a cause and place, of the calls that count.
+    """What `explain` finds in the logs of an account, a piece a change of `whatif`, of the calls that count.
 
     Nothing where nothing was lost, or the log is long.
     """
@@ -341,11 +345,11 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
     for one in findings:
         bill = bills[one.call - 1]
         if account.is_counted(bill) and not account.is_copy(bill):
-            place = one.block if causes()[one.cause].has_place else ""
+            place = "" if one.alternative else one.block
             groups.setdefault((one.code, place, one.fix), []).append(one)
     for (code, place, fix), found in groups.items():
-        saved, how = sum((one.cost for one in found), ZERO), causes()[found[0].cause].fix_in_bill or fix
-        yield Advice(f"log {code} {place} {fix}", _finding_words(found), how, saved)
+        saved = sum((one.cost for one in found), ZERO)
+        yield Advice(f"log {code} {place} {fix}", _finding_words(found), fix, saved, alternative=found[0].alternative)
 
 
 def _finding_words(findings: Sequence[Finding]) -> str:
@@ -357,4 +361,6 @@ def _finding_words(findings: Sequence[Finding]) -> str:
     place = f"{file}:{first.line}" if file and first.line != first.call else f"call {first.call}"
     of_file = f" of {file}" if file and first.line == first.call else ""
     also = f" and {count_text(more, 'other call')}" if more else ""
+    if len({one.block for one in findings}) > 1:
+        also += ", there or at other blocks"
     return f"{first.message}{where} in {place}{of_file}{also}"

@@ -27,8 +27,6 @@ from cachecost.analysis.explain.explaining import (
     share_out,
     with_places,
 )
-from cachecost.analysis.explain.observed_replay import observe_replay
-from cachecost.analysis.replays.steps import PricedSimulation, Replays, as_sent
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
@@ -36,12 +34,15 @@ from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import reported_read
+from cachecost.changes.observed_replay import observe_replay
+from cachecost.changes.steps import PricedSimulation, Replays, as_sent
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.conversations.start_times import RecordedSessions
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.ledger.rows import WarmReads
 from cachecost.prompts.blocks import Layer
+from cachecost.providers.clients.settings import ttl_words
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.engine import SimulatedCall
@@ -284,16 +285,18 @@ def explain_account(account: BillAccount) -> Explanation:
     in_session = numbers_in_sessions(calls)
     numbers = {id(call): (number, own) for number, (call, own) in enumerate(zip(calls, in_session, strict=True), 1)}
     hour_savings: dict[int, Decimal] = {}  # by `id()` of each rewrite after a pause that a 1h TTL outlasts
-    for scope in (is_main, is_sub_agent):
+    whom = dict[int, str]()
+    for scope, name in (is_main, "main_ttl"), (is_sub_agent, "side_ttl"):
         outlasted = [one for one in account.rewrites if scope(one.call) and is_within_hour(one)]
         costs = {place: one.cost or ZERO for place, one in enumerate(outlasted)}
         if (saved_in_scope := saved_by_hour(account, scope)) > 0:
             shares = share_out(saved_in_scope, list(costs), costs, dict(costs))
             hour_savings.update((id(outlasted[place]), usd) for place, usd in shares.items())
+            whom |= {id(one): name for one in outlasted}
     found, notes = list[Finding](), list[Finding]()
     for one in account.rewrites:
         cause, saved = causes()[one.cause], hour_savings.get(id(one))
-        fix = "" if saved is None else "a 1h TTL on every breakpoint"
+        fix = "" if saved is None else ttl_words("1h", whom[id(one)])
         if saved is None:
             saved = ZERO if cause.requested or one.cause == "ttl_expired" else one.cost or ZERO
         if cause.fixed_in != "bill" or cause.requested:

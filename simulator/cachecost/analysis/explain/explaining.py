@@ -12,17 +12,18 @@ from json import dumps
 from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
-from cachecost.analysis.explain.fixes.catalogue import FIXERS
-from cachecost.analysis.explain.fixes.fix import Fix, FixContext, changed_settings
-from cachecost.analysis.explain.observed_replay import ObservedReplay, observe_replay
 from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_of
-from cachecost.analysis.replays.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
 from cachecost.base.structs import replace
 from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
+from cachecost.changes.fix import Fix, FixContext, changed_settings
+from cachecost.changes.fixes import FIXERS
+from cachecost.changes.observed_replay import ObservedReplay, observe_replay
+from cachecost.changes.offers import alternative_of
+from cachecost.changes.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
@@ -57,6 +58,7 @@ class NettedLoss(NamedTuple):
     observed: ObservedReplay
     saved: Decimal
     words: str = ""
+    alternative: str = ""
     is_behind: bool = False
     """Whether it only shows once other causes are fixed."""
 
@@ -160,7 +162,7 @@ class Netting:
             self._unclaimed[number] = self._unclaimed.get(number, ZERO) + usd
         for loss in best.losses:
             share = shares.pop(best.observed.number(loss.call), ZERO)
-            netted = NettedLoss(loss, best.observed, share, words)
+            netted = NettedLoss(loss, best.observed, share, words, best.fix.alternative)
             (self.found if share else self.notes).append(netted)
         self.observed, self.now = best.fixed, best.after
         if causes()[best.losses[0].cause].fixed_in == "breakpoints":  # what is read now may be worth keeping alive
@@ -569,10 +571,11 @@ def _describe_finding(one: NettedLoss) -> Finding:
         tokens,
         one.saved,
         message(loss, request, tokens),
-        one.words or code.fix,
+        one.words or code.replayed_fix,
         observed.number(loss.since.number) if loss.since else None,
         excerpt(loss),
         code.word,
         paid_again=observed.paid_again(loss),
         is_behind=one.is_behind,
+        alternative=one.alternative or alternative_of(loss, observed),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -31,15 +31,17 @@ from cachecost.analysis.next_message.state import (
     price_per_token,
     usage_of,
 )
-from cachecost.analysis.replays.steps import conversation_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.limits import json_value
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.changes.fix import EFFORT as EFFORT_FIELD
+from cachecost.changes.fix import MODEL as MODEL_FIELD
+from cachecost.changes.steps import conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Message, given_block
-from cachecost.prompts.request import Breakpoint, NotAMessage, Request, parse_message
+from cachecost.prompts.request import Breakpoint, NotAMessage, parse_message
 from cachecost.providers.usage import USUAL_TTL_S, ZERO, Quote
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
@@ -70,23 +72,7 @@ def count_message(message: Message, setup: ReplaySetup, state: SessionState, cou
     return sum(counted.block(block) for block in message.blocks)
 
 
-RequestChange = Callable[[Request], Request]
-
-
-def with_model(model: str) -> RequestChange:
-    """The request to another model."""
-    return lambda request: replace(request, model=model)
-
-
-def with_effort(effort: str) -> RequestChange:
-    """The request with another effort level."""
-
-    def change(request: Request) -> Request:
-        config = request.params.get("output_config")
-        own = dict(config) if isinstance(config, Mapping) else {}
-        return replace(request, params={**request.params, "output_config": {**own, "effort": effort}})
-
-    return change
+CallChange = Callable[[Call], Call]
 
 
 class LastConversation:
@@ -116,7 +102,7 @@ class LastConversation:
         made._output_tokens = output_tokens
         return made
 
-    def next_call(self, message: Message, start: float, change: RequestChange | None = None) -> Call:
+    def next_call(self, message: Message, start: float, change: CallChange | None = None) -> Call:
         """The call that continues with a message of a person at `start`."""
         # Breakpoints that did not move stay, the others keep their distance to the end.
         request, before = self.last.request, self._before.request.breakpoints if self._before else ()
@@ -138,7 +124,8 @@ class LastConversation:
             breakpoints[one.block_key] = one
         placed = tuple(sorted(breakpoints.values(), key=lambda one: one.prompt_order))
         made = replace(request, thread=thread, breakpoints=placed)
-        return derive_call(self.last, change(made) if change else made, start, self._output_tokens, "next")
+        call = derive_call(self.last, made, start, self._output_tokens, "next")
+        return change(call) if change else call
 
     def simulate(self, call: Call, is_cold: bool = False) -> Price:
         """What a call after those of the workload costs; `is_cold`: with nothing cached. Raises CannotEvaluate."""
@@ -153,7 +140,7 @@ class LastConversation:
             raise CannotEvaluate(f"the next message: {row.error}")
         return Price(row.usage, row.cost.total if row.is_priced else None)
 
-    def next_message(self, message: Message, now: float, change: RequestChange | None = None) -> NextMessage:
+    def next_message(self, message: Message, now: float, change: CallChange | None = None) -> NextMessage:
         """The next message at `now`. Raises CannotEvaluate where the host would refuse it or has no price."""
         call = self.next_call(message, now, change)
         warm, cold = self.simulate(call), self.simulate(call, is_cold=True)
@@ -362,13 +349,13 @@ class NextSession:
             elif row.kind == COLD:
                 row = replace(row, usage=now.cold)
             elif row.kind == MODEL:
-                price = known.next_message(message, at, with_model(next(models))).price
+                price = known.next_message(message, at, MODEL_FIELD.to(next(models))).price
                 row = replace(row, usage=price, note=READS_NOTHING)
             elif row.kind == EFFORT:
                 config = known.last.request.params.get("output_config") or {}
                 level = "high" if config.get("effort") == "low" else "low"
                 with suppress(CannotEvaluate):  # as it is where the host refuses the parameter
-                    row = replace(row, usage=known.next_message(message, at, with_effort(level)).price)
+                    row = replace(row, usage=known.next_message(message, at, EFFORT_FIELD.to(level)).price)
             rows.append(row)
         return replace(found, message=now, alternatives=tuple(rows))
 

@@ -15,11 +15,11 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanCache,
     PlanEvaluator,
     PlanStep,
-    accepts_breakpoints,
 )
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, merge_entries
 from cachecost.caches.expiry import ttl_s_of
+from cachecost.changes.places import accepts_breakpoints
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import begins_with, prefixes_back
 from cachecost.prompts.render import BreakpointPrefix

@@ -15,12 +15,12 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanStep,
     StepResult,
     deepest,
-    find_markable,
 )
 from cachecost.analysis.optimum.tree import BlockTree
 from cachecost.base.structs import replace
 from cachecost.caches.expiry import CacheEntry, ttl_s_of
 from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.changes.places import find_markable
 from cachecost.conversations.calls import derive_call
 from cachecost.prompts.blocks import Layer, Message, Prefix, Thread
 from cachecost.prompts.compare import begins_with, prefixes_back

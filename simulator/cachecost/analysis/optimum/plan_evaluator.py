@@ -16,63 +16,17 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.changes.places import BlockPlace, find_markable, message_places, static_places
 from cachecost.conversations.calls import Call
-from cachecost.prompts.blocks import Layer, Prefix, Thread
-from cachecost.prompts.compare import prefixes_back
+from cachecost.prompts.blocks import Layer, Prefix
 from cachecost.prompts.passes import pass_times
 from cachecost.prompts.render import BreakpointPrefix, CacheKeys, Hidden, PrefixSizes, Prompt, cache_keys_of
-from cachecost.prompts.request import TTL, Breakpoint, Request, accepts_breakpoint, is_server_tool, sent_breakpoints
+from cachecost.prompts.request import TTL, Breakpoint, Request, sent_breakpoints
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import PER_TOKEN, ZERO, Usage
 from cachecost.simulation.engine import CallPreparer, PreparedCall, Simulation, UnpreparedCall, output_tokens
 from cachecost.simulation.setup import ReplaySetup
-from cachecost.strategies.placements import blocks_back
-
-
-@dataclass(frozen=True, slots=True)
-class BlockPlace:
-    """The place of a rendered block in its request."""
-
-    prefix: Prefix
-    layer: Layer
-    index: int
-    node: Thread | None
-
-    @property
-    def block_key(self) -> tuple[Layer, int, int]:
-        """As that of a breakpoint there."""
-        return self.layer, self.node.length if self.node else 0, self.index
-
-
-def places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """The rendered blocks that can have a breakpoint, the last first, without blocks that the server added."""
-    yield from message_places(prompt, request)
-    yield from static_places(prompt, request)
-
-
-def static_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """The places in system prompt and tools."""
-    nodes = (node for node in prefixes_back(prompt.head) if node.block is not None)
-    for layer, part in ((Layer.SYSTEM, request.system), (Layer.TOOLS, request.tools)):
-        for index in range(len(part.blocks) - 1, -1, -1):
-            yield BlockPlace(next(nodes), layer, index, None)
-
-
-def message_places(prompt: Prompt, request: Request) -> Iterator[BlockPlace]:
-    """The places in messages. Removed thinking and cleared results are not rendered."""
-    sent = blocks_back(request.thread)
-    for node in prefixes_back(prompt.end):
-        if node is prompt.head:
-            return
-        for message, index in sent:
-            block = message.message.blocks[index] if message.message else None
-            if block is not None and node.block is not None and block.digest == node.block.digest:
-                yield BlockPlace(node, Layer.MESSAGES, index, message)
-                break
-            if block is not None and not block.is_thinking:
-                break
-
 
 Key = TypeVar("Key")
 Breakpoints = tuple[BreakpointPrefix, ...]
@@ -272,21 +226,6 @@ def input_usd(usage: Usage, prices: Prices) -> Decimal:
         + usage.write_5m * prices.write_5m
         + usage.write_1h * prices.write_1h
     ).scaleb(PER_TOKEN)
-
-
-def accepts_breakpoints(prefix: Prefix) -> bool:
-    """Whether a breakpoint here is legal and has an effect: no key, thinking, empty text or server tool."""
-    block = prefix.block
-    if block is None or not accepts_breakpoint(block):
-        return False
-    return prefix.layer is not Layer.SYSTEM or not is_server_tool(block)
-
-
-def find_markable(prefix: Prefix | None) -> Prefix | None:
-    """The block, or the nearest one before it that may have a breakpoint."""
-    while prefix is not None and not accepts_breakpoints(prefix):
-        prefix = prefix.parent
-    return prefix
 
 
 def deepest(one: RenderedPass, rules: ModelRules) -> Prefix | None:

@@ -17,13 +17,13 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
     StepResult,
-    find_markable,
 )
 from cachecost.analysis.optimum.planner import Choices, PlanCall, Planner
 from cachecost.caches.breakpoints import Key
 from cachecost.caches.expiry import CacheEntry, has_expired
 from cachecost.caches.tracking import LOOK_UP, ChangedEntries, EntryHistory, TrackedEntries, are_alike
 from cachecost.caches.warm_starts import WarmPrefixes
+from cachecost.changes.places import find_markable
 from cachecost.prompts.render import BreakpointPrefix, Prompt
 from cachecost.providers.usage import PER_TOKEN, ZERO
 

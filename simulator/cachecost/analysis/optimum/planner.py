@@ -19,11 +19,10 @@ from cachecost.analysis.optimum.plan_evaluator import (
     PlanEvaluator,
     PlanStep,
     StepResult,
-    accepts_breakpoints,
-    find_markable,
 )
 from cachecost.analysis.optimum.tree import BlockRange, CallPass, FutureUse
 from cachecost.analysis.optimum.ttl_costs import BlockState, HeldBlock, TTLCosts, write_block
+from cachecost.changes.places import accepts_breakpoints, find_markable
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.render import BreakpointPrefix, is_within_lookback
 from cachecost.prompts.request import TTL

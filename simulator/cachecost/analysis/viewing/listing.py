@@ -18,7 +18,6 @@ from cachecost.analysis.bill.account import BillAccount, session_key
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.bill.summary import BillSummary, summarize
 from cachecost.analysis.bill.timeline import TimelineCall, session_account, session_timelines
-from cachecost.analysis.replays.steps import NO_CALL
 from cachecost.analysis.viewing.blocks import (
     CallChanges,
     SentBlock,
@@ -31,6 +30,7 @@ from cachecost.analysis.viewing.blocks import (
 from cachecost.base.atomic_files import current_work_check
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.structs import replace
+from cachecost.changes.steps import NO_CALL
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import input_path
 from cachecost.conversations.logs import Logs, read_logs

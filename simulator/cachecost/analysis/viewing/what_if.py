@@ -8,14 +8,13 @@ from datetime import date
 from decimal import Decimal
 from functools import cached_property
 
-from cachecost.analysis.replays.steps import NO_CALL, Replays, cost
 from cachecost.analysis.viewing.listing import SessionReplay
-from cachecost.analysis.whatif.catalogue import MainModel, RecordingProfile
-from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import AlternativePricing, ReplayedSteps
-from cachecost.analysis.whatif.results import measure_pauses
 from cachecost.base.errors import CannotEvaluate, nearest
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import MainModel, RecordingProfile
+from cachecost.changes.option import Option, measure_pauses
+from cachecost.changes.steps import NO_CALL, Replays, cost
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.simulation.engine import SimulatedCall

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import Any
 
-from cachecost.analysis.replays.steps import NO_CALL, ReplayStep, as_sent, conversation_of
-from cachecost.analysis.whatif.catalogue import RecordingProfile
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.results import Action
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.fix import CHOICE, EFFORT, FORMAT, MODEL, with_part
+from cachecost.changes.steps import NO_CALL, PartPool, ReplayStep, as_sent, conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
-from cachecost.prompts.request import Breakpoint, Request
+from cachecost.prompts.blocks import Block, Layer, Message, given_block
+from cachecost.prompts.request import Breakpoint
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import must_be_served, withdrawn
 
@@ -42,10 +42,10 @@ SAME_OUTPUT = "answers are assumed to be as long as before"
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """An action: the request as it is sent from then on, and what is assumed."""
+    """An action: a call as it is sent from then on, and what is assumed."""
 
     name: str
-    change: Callable[[Request], Request]
+    change: Callable[[Call], Call]
     assumption: str = SAME_OUTPUT
     model: str = ""
     """The model that is switched to, if one is."""
@@ -77,7 +77,7 @@ def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingCh
 def _change_setting(name: str, kind: str, value: str) -> SettingChange | str:
     """Another model or parameter, or what is wrong with the value."""
     if kind == "model":
-        return SettingChange(name, lambda request: replace(request, model=value), f"{SAME_OUTPUT}, and as many", value)
+        return SettingChange(name, MODEL.to(value), f"{SAME_OUTPUT}, and as many", value)
     chosen, _, tool = value.partition(":")
     is_known = value in VALUES[kind]
     if kind == "tool_choice":
@@ -86,21 +86,12 @@ def _change_setting(name: str, kind: str, value: str) -> SettingChange | str:
         return f"{name}: expected one of {', '.join(VALUES[kind])}; got '{value}'{nearest(value, VALUES[kind])}"
     if kind == "tool_choice":
         choice = {"type": "tool", "name": tool} if chosen == "tool" else {"type": chosen}
-        return SettingChange(name, lambda request: _with_params(request, tool_choice=choice))
-    schema = {"type": "json_schema", "schema": {"type": "object"}} if value == "json" else None
-    more = {"effort": value} if kind == "effort" else {"format": schema}
-
-    def change(request: Request) -> Request:
-        config = {**(request.params.get("output_config") or {}), **more}
-        return _with_params(request, output_config={name: value for name, value in config.items() if value is not None})
-
+        return SettingChange(name, CHOICE.to(choice))
+    if kind == "format":
+        schema = {"type": "json_schema", "schema": {"type": "object"}} if value == "json" else None
+        return SettingChange(name, FORMAT.to(schema))
     words = "answers at another effort are unknown and assumed to be as long as before: the cost of switching alone"
-    return SettingChange(name, change, words if kind == "effort" else SAME_OUTPUT)
-
-
-def _with_params(request: Request, **more: Any) -> Request:
-    params = {**request.params, **more}
-    return replace(request, params={name: value for name, value in params.items() if value is not None})
+    return SettingChange(name, EFFORT.to(value), words)
 
 
 def _change_tools(name: str, is_added: bool, tool: str, calls: Sequence[Call]) -> SettingChange | str:
@@ -113,23 +104,12 @@ def _change_tools(name: str, is_added: bool, tool: str, calls: Sequence[Call]) -
         known = sorted(filter(None, blocks))
         listed = ", ".join(known) or "none"
         return f"{name}: expected a tool of the recording ({listed}); got '{tool}'{nearest(tool, known)}"
-    parts: dict[Part, Part] = {}
+    parts = PartPool()
 
-    def change(request: Request) -> Request:
-        was = request.tools.blocks
-        now = (*was, added) if is_added else tuple(block for block in was if _name(block) != tool)
-        tools = parts.setdefault(request.tools, Part(now))
-        kept = list[Breakpoint]()
-        for breakpoint in request.breakpoints:
-            # On a tool that moved, a breakpoint stays on it; on the last one, or one that is gone, it is on the last.
-            if breakpoint.layer is Layer.TOOLS:
-                if not now:
-                    continue
-                is_inner = breakpoint.index < len(was) - 1 and was[breakpoint.index] in now
-                breakpoint = replace(breakpoint, index=now.index(was[breakpoint.index]) if is_inner else len(now) - 1)
-            kept.append(breakpoint)
-        unique = {breakpoint.block_key: breakpoint for breakpoint in kept}
-        return replace(request, tools=tools, breakpoints=tuple(unique.values()))
+    def change(call: Call) -> Call:
+        was = call.request.tools.blocks
+        now = (*was, added) if is_added else (block for block in was if _name(block) != tool)
+        return with_part(call, Layer.TOOLS, parts.of(now))
 
     words = f"the new tool is assumed to be {NEW_TOOL_TOKENS} tokens long; {SAME_OUTPUT}"
     return SettingChange(name, change, words if is_added and tool not in blocks else SAME_OUTPUT)
@@ -192,14 +172,11 @@ def _price_switches(
     after = [*recorded, *(ReplayStep(NO_CALL, call, call) for call in made)][:MOST_CALLS]
     future = f"{len(recorded):,} recorded calls follow, then" if recorded else "the calls that follow are assumed:"
 
-    def replay(change: Callable[[Request], Request]) -> list[CallRow]:
-        changed = [step.with_change(lambda call: replace(call, request=change(call.request))) for step in after]
-        return pricing.replays.rows([*steps[:at], *changed], "action")[at:]
-
     without = pricing.replays.rows([*steps[:at], *after], "action")[at:]
     actions = list[Action]()
     for switch in switches:
-        rows = replay(switch.change)
+        changed = [step.with_change(switch.change) for step in after]
+        rows = pricing.replays.rows([*steps[:at], *changed], "action")[at:]
         if error := rows[0].error or without[0].error:
             raise CannotEvaluate(f"--action {switch.name}: {error}")
         pairs = [pair for pair in zip(rows, without, strict=True) if not (pair[0].error or pair[1].error)]

@@ -12,13 +12,13 @@ from decimal import Decimal
 
 from cachecost.analysis.bill.explanation import hold_losses
 from cachecost.analysis.optimum.lower_bound import automatic_bound
-from cachecost.analysis.replays.steps import Replays, cost
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import CONTENT, Option
 from cachecost.analysis.whatif.pricing import AlternativePricing
 from cachecost.analysis.whatif.report import billed_usd
 from cachecost.analysis.whatif.results import Alternative
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.option import CONTENT, Option
+from cachecost.changes.steps import Replays, cost
 from cachecost.ledger.findings import count_margin
 from cachecost.providers.usage import ZERO
 from cachecost.simulation.workload import Workload

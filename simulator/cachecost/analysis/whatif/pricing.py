@@ -9,12 +9,13 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from cachecost.analysis.replays.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPPORTED, YES, Alternative
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.base.structs import replace
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.offers import who_can
+from cachecost.changes.option import Option
+from cachecost.changes.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import count_margin, open_usd
 from cachecost.ledger.rows import NOT_EVALUATED as ROW_NOT_EVALUATED
@@ -179,6 +180,7 @@ class AlternativePricing:
             None,
             assumption=option.assumption,
             keeps_answers=option.keeps_answers,
+            who=who_can(option.kind),
         )
         if option.unchanged:
             why = NO_CHANGE + option.unchanged

@@ -8,10 +8,7 @@ from datetime import date
 from decimal import Decimal
 
 from cachecost.analysis.bill.explanation import hold_losses
-from cachecost.analysis.replays.steps import Progress, Replays, cost, quiet
 from cachecost.analysis.whatif.actions import price_actions
-from cachecost.analysis.whatif.catalogue import RecordingProfile
-from cachecost.analysis.whatif.option import Option
 from cachecost.analysis.whatif.pricing import AlternativePricing, find_reversals, other_assumptions
 from cachecost.analysis.whatif.results import (
     NOT_EVALUATED,
@@ -23,6 +20,9 @@ from cachecost.analysis.whatif.results import (
     WhatifReport,
     break_even,
 )
+from cachecost.changes.catalogue import RecordingProfile
+from cachecost.changes.option import Option
+from cachecost.changes.steps import Progress, Replays, cost, quiet
 from cachecost.conversations.calls import BillTotal
 from cachecost.ledger.findings import count_margin
 from cachecost.providers.usage import ZERO

@@ -7,60 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
-from cachecost.analysis.replays.steps import conversation_of
-from cachecost.conversations.calls import Call
+from cachecost.changes.option import RecordedPauses, pings_worth
 from cachecost.providers.prices import Prices
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import ZERO, Usage
-
-SECONDS_AN_HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedPauses:
-    """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
-
-    `hours` is the time in which conversations went on: pauses, of longer ones an hour.
-    """
-
-    seconds: tuple[float, ...]
-    are_known: bool
-    hours: float
-
-    def between(self, least: float, most: float = float("inf")) -> int:
-        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
-        return sum(least <= one < most for one in self.seconds)
-
-    def missing_reason(self, least: float) -> str:
-        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
-        if not self.are_known:
-            return "the recording has no timestamps, so its pauses are unknown"
-        if not self.seconds:
-            return "no call follows another, so its pauses are unknown"
-        if not self.between(least):
-            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
-        return ""
-
-    @property
-    def longest(self) -> float:
-        return max(self.seconds, default=0.0)
-
-
-def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
-    """The time since the call before: the one of the same conversation, else the last with the same head."""
-    last: dict[object, float] = {}
-    found = []
-    sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
-    for call in sent:
-        request = call.request
-        conversation = conversation_of(call)
-        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
-        before = last.get(conversation, last.get(head))
-        if before is not None:
-            found.append(call.start - before)
-        last[conversation] = last[head] = call.start
-    at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
-    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +50,6 @@ def rewrites_to_break_even(prices: Prices) -> Decimal | None:
     """
     gain = prices.write_5m - prices.read
     return (prices.write_1h - prices.write_5m) / gain if gain > 0 else None
-
-
-def pings_worth(prices: Prices) -> int | None:
-    """How many pings in one pause cost no more than writing again does above a read: n * read <= write_5m - read.
-
-    None where a read costs nothing.
-    """
-    return int((prices.write_5m - prices.read) / prices.read) if prices.read > 0 else None
 
 
 def break_even(
@@ -173,6 +115,8 @@ class Alternative:
     error: Decimal = Decimal(0)
     keeps_answers: bool = True
     depends_on: tuple[str, ...] = ()
+    who: str = ""
+    """Who can make it: where in a request or in code, and the setting of a client."""
 
     @property
     def is_gain(self) -> bool:

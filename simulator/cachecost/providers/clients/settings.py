@@ -93,6 +93,14 @@ class ClientSettings(msgspec.Struct, frozen=True):
     message_breakpoints: tuple[MessageBreakpoints, ...]
 
 
+TTL_SCOPES = {"main_ttl": "the main conversation", "side_ttl": "sub-agents"}
+
+
+def ttl_words(ttl: str, setting: str) -> str:
+    """What setting a TTL does, in the words of every command."""
+    return f"a {ttl} TTL for {TTL_SCOPES[setting]}"
+
+
 @cache
 def client_settings(name: str = "claude_code") -> ClientSettings:
     """The table of a client, by the name of its file."""

@@ -18,9 +18,9 @@ from cachecost.analysis.bill.timeline import TimelineCall, call_class_costs
 from cachecost.analysis.viewing.blocks import SentBlock, compared_texts, readable_text
 from cachecost.analysis.viewing.listing import Blocks, SessionReplay, ViewedCall, ViewedSession
 from cachecost.analysis.viewing.what_if import AS_SENT, KINDS, ReplayedAlternative, SessionAlternatives
-from cachecost.analysis.whatif.presets import list_placing_presets
-from cachecost.analysis.whatif.results import pings_worth
 from cachecost.base.formatting import capitalized, count_text, exact, exact_or_none, percent
+from cachecost.changes.option import pings_worth
+from cachecost.changes.presets import list_placing_presets
 from cachecost.conversations.input_files import EVENTS
 from cachecost.prompts.compare import diff_texts
 from cachecost.providers.usage import ZERO, Usage

@@ -7,28 +7,32 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
+from typing import NamedTuple
 
-from cachecost.analysis.replays.steps import (
+from cachecost.base.atomic_files import current_work_check
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.formatting import duration
+from cachecost.base.structs import replace
+from cachecost.changes.steps import (
     NO_CALL,
     ReplayStep,
     StepChange,
     ThreadChange,
     change_breakpoints,
     change_calls,
+    conversation_of,
     conversations,
     has_breakpoints,
     in_order,
     set_hour_on,
     set_ttl,
 )
-from cachecost.analysis.whatif.results import RecordedPauses
-from cachecost.base.atomic_files import current_work_check
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Block, Layer, Message, Thread, digest_of, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place, sent_breakpoints
+from cachecost.providers.prices import Prices
 from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,68 @@ class Option:
         return self.rank >= BREAKPOINTS
 
 
-CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, PINGS = range(6)
-"""Ranks: content, model, compaction, breakpoints, TTLs, keep-alives."""
+CONTENT, MODEL, COMPACTION, BREAKPOINTS, TTL_LEVER, SIDE_TTL, PINGS = range(7)
+"""Ranks: content, model, compaction, breakpoints, TTLs, those of sub-agents, keep-alives."""
+
+
+SECONDS_AN_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPauses:
+    """Seconds from each call that begins nothing new to the one before it; `are_known`: some call has a time.
+
+    `hours` is the time in which conversations went on: pauses, of longer ones an hour.
+    """
+
+    seconds: tuple[float, ...]
+    are_known: bool
+    hours: float
+
+    def between(self, least: float, most: float = float("inf")) -> int:
+        """How many last `least` seconds or longer, and less than `most`. An entry as old as its TTL has expired."""
+        return sum(least <= one < most for one in self.seconds)
+
+    def missing_reason(self, least: float) -> str:
+        """Why the recording cannot show what a TTL of `least` seconds changes; "" if it can."""
+        if not self.are_known:
+            return "the recording has no timestamps, so its pauses are unknown"
+        if not self.seconds:
+            return "no call follows another, so its pauses are unknown"
+        if not self.between(least):
+            return f"no pause reaches {least:g} s (the longest is {self.longest:,.0f} s)"
+        return ""
+
+    @property
+    def longest(self) -> float:
+        return max(self.seconds, default=0.0)
+
+
+def measure_pauses(calls: Sequence[Call]) -> RecordedPauses:
+    """The time since the call before: the one of the same conversation, else the last with the same head."""
+    last: dict[object, float] = {}
+    found = []
+    sent = sorted((call for call in calls if not call.has_failed), key=lambda call: call.start)
+    for call in sent:
+        request = call.request
+        conversation = conversation_of(call)
+        head = (request.model, request.tools.digest, request.system.digest, call.host, call.workspace)
+        before = last.get(conversation, last.get(head))
+        if before is not None:
+            found.append(call.start - before)
+        last[conversation] = last[head] = call.start
+    at_work = sum(min(pause, SECONDS_AN_HOUR) for pause in found) / SECONDS_AN_HOUR
+    return RecordedPauses(tuple(found), any(call.timestamp is not None for call in calls), at_work)
+
+
+def pings_worth(prices: Prices) -> int | None:
+    """How many pings in one pause cost no more than writing again does above a read: n * read <= write_5m - read.
+
+    None where a read costs nothing.
+    """
+    return int((prices.write_5m - prices.read) / prices.read) if prices.read > 0 else None
+
+
 ASSUMED = (
     "Answers are assumed to be the same without it; output shrinks by the recorded thinking, which is too little where "
     "only a summary was recorded"
@@ -123,15 +187,35 @@ def _without_thinking(blocks: Iterable[Block]) -> tuple[Block, ...]:
     return tuple(block for block in blocks if not block.is_thinking)
 
 
+def keep_alive_words(habit: KeepAlive, ttl_s: float) -> str:
+    """What it does, and how long a pause it bridges where entries expire after `ttl_s` seconds."""
+    bridged = duration(habit.times * habit.every_s + ttl_s)
+    return f"a keep-alive every {habit.every_s:g} s of a pause, at most {habit.times}: bridges up to {bridged}"
+
+
+class TTLChoice(NamedTuple):
+    """TTLs for all breakpoints: the name of the option, in words, and the layers that have an hour if others do not."""
+
+    name: str
+    does: str
+    change: Callable[[Request], Request]
+    layers: tuple[Layer, ...] = ()
+
+
+STATIC = (Layer.TOOLS, Layer.SYSTEM)
+TTLS = (
+    TTLChoice("ttl=5m", "a 5m TTL on every breakpoint", set_ttl("5m")),
+    TTLChoice("ttl=1h", "a 1h TTL on every breakpoint", set_ttl("1h")),
+    TTLChoice("ttl=1h:tools", "a 1h TTL on tools, 5m on everything else", set_hour_on(STATIC[:1]), STATIC[:1]),
+    TTLChoice(
+        "ttl=1h:tools+system", "a 1h TTL on tools and system prompt, 5m on messages", set_hour_on(STATIC), STATIC
+    ),
+)
+
+
 def ttl_options(calls: Sequence[Call], found: RecordedPauses, short_s: float) -> Iterator[Option]:
     """Everything for 5 minutes, everything for an hour, and an hour for the layers that come first alone."""
-    head = (Layer.TOOLS, Layer.SYSTEM)
-    for name, does, timed, layers in (
-        ("ttl=5m", "every breakpoint has a TTL of 5m", set_ttl("5m"), ()),
-        ("ttl=1h", "every breakpoint has a TTL of 1h", set_ttl("1h"), ()),
-        ("ttl=1h:tools", "a TTL of 1h on tools, 5m on everything else", set_hour_on(head[:1]), head[:1]),
-        ("ttl=1h:tools+system", "a TTL of 1h on tools and system, 5m on messages", set_hour_on(head), head),
-    ):
+    for name, does, timed, layers in TTLS:
         if not layers:
             unchanged = "already so" if all(timed(call.request) is call.request for call in calls) else ""
         elif any(breakpoint.layer in layers for call in calls for breakpoint in call.request.breakpoints):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from cachecost.account.causes import causes
-from cachecost.analysis.replays.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.base.structs import replace
 from cachecost.caches.expiry import has_expired
 from cachecost.caches.losses import Loss
+from cachecost.changes.steps import NO_CALL, ChangedReplay, Replays, ReplayStep, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Layer, Prefix, Thread

@@ -10,7 +10,9 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cachecost.account.causes import NOTHING, Cause, causes, coded_causes
-from cachecost.analysis.explain.fixes.fix import (
+from cachecost.base.structs import replace
+from cachecost.caches.losses import LONG_TEXT, Loss
+from cachecost.changes.fix import (
     CHOICE,
     EFFORT,
     FORMAT,
@@ -34,21 +36,17 @@ from cachecost.analysis.explain.fixes.fix import (
     with_losses,
     with_part,
 )
-from cachecost.analysis.explain.observed_replay import conversation_of, in_kind, in_static_prefix
-from cachecost.analysis.optimum.plan_evaluator import find_markable, places
-from cachecost.analysis.replays.steps import (
+from cachecost.changes.observed_replay import conversation_of, in_kind, in_static_prefix
+from cachecost.changes.option import TTLS, keep_alive_words
+from cachecost.changes.places import find_markable, places
+from cachecost.changes.steps import (
     NO_CALL,
     PartPool,
     ReplayStep,
     VolatileTail,
     add_pings,
     in_order,
-    set_hour_on,
-    set_ttl,
 )
-from cachecost.base.formatting import count_text
-from cachecost.base.structs import replace
-from cachecost.caches.losses import LONG_TEXT, Loss
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Block, Layer, Message, Part, given_block
 from cachecost.prompts.compare import ALIKE, ancestor, common, share_alike, shared_ends, text_of
@@ -171,36 +169,35 @@ MOST_PINGS = 11
 """Keep-alives in a pause that are tried: 12 reads at 0.1 cost more than a write at 1.25 does above a read."""
 WAIT_S = 0.001
 """Seconds after the first token."""
-HOUR_ON_STATIC = set_hour_on((Layer.TOOLS, Layer.SYSTEM))
-HOURS = (set_ttl("1h"), "a 1h TTL on every breakpoint"), (HOUR_ON_STATIC, "a 1h TTL on tools and system prompt")
-FIVES = (set_ttl("5m"), "a 5m TTL on every breakpoint"), (HOUR_ON_STATIC, "a 5m TTL on messages")
+FIVE, HOUR, _, HOUR_ON_STATIC = TTLS
 
 
 def outlast_pauses(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """Policies for the whole log that know no pause before it comes: 1h TTLs, or keep-alives after every call."""
     concerned = in_scopes(context, losses)
     accepts_hour = any("1h" in context.observed.rendered[loss.call].rules.accepted_ttls for loss in losses)
-    for change, words in HOURS if accepts_hour else ():
-        changed = [step.with_request(change(step.call.request)) for step in concerned]
+    for choice in (HOUR, HOUR_ON_STATIC) if accepts_hour else ():
+        changed = [step.with_request(choice.change(step.call.request)) for step in concerned]
         if any(one.call.request is not other.call.request for one, other in zip(changed, concerned, strict=True)):
-            yield context.fix(changed, words=words)
-    expired = {one.ttl: context.observed.rendered[one.call].rules.ttl_s[one.ttl] for one in losses if one.ttl}
-    for ttl, ttl_s in expired.items():
+            yield context.fix(changed, choice.does, alternative=choice.name)
+    for ttl_s in {context.observed.rendered[one.call].rules.ttl_s[one.ttl]: None for one in losses if one.ttl}:
         needed = sorted(int((loss.gap_s - ttl_s) // (ttl_s - LEAD_S)) + 1 for loss in losses)
         worth = [times for times in needed if 0 < times <= MOST_PINGS]
         # What bridges the shortest pause, the middle one and the longest.
         for times in sorted({worth[0], worth[len(worth) // 2], worth[-1]}) if worth else ():
             habit = KeepAlive(every_s=ttl_s - LEAD_S, times=times)
-            words = f"{count_text(times, 'keep-alive')} after every call, each {LEAD_S:g} s before the {ttl} TTL ends"
+            words = keep_alive_words(habit, ttl_s)
             pings = [step for step in add_pings(concerned, habit, context.observed.refused) if step.number == NO_CALL]
-            yield Fix(in_order([*context.steps, *pings]), words=words)
+            name = f"keep-alive={habit.every_s:g}s:{times}"
+            yield Fix(in_order([*context.steps, *pings]), words, alternative=name)
 
 
 def shorten_hours(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
     """5m for all breakpoints, or for those on messages alone."""
     concerned = in_scopes(context, losses)
-    for change, words in FIVES:
-        yield context.fix([step.with_request(change(step.call.request)) for step in concerned], words)
+    for choice in (FIVE, HOUR_ON_STATIC):
+        changed = [step.with_request(choice.change(step.call.request)) for step in concerned]
+        yield context.fix(changed, choice.does, alternative=choice.name)
 
 
 def wait_for_first_token(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cachecost.analysis.replays.steps import ReplayStep, change_breakpoints
-from cachecost.analysis.whatif.option import BREAKPOINTS, Option, own_ttl
 from cachecost.base import structs
 from cachecost.base.structs import replace
+from cachecost.changes.option import BREAKPOINTS, Option, own_ttl
+from cachecost.changes.steps import ReplayStep, change_breakpoints
 from cachecost.prompts.request import Request
 from cachecost.strategies.agent import Agent
 from cachecost.strategies.placements import ThreadIndex, View

@@ -6,35 +6,38 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import replace as replace_fields
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from math import inf
 from typing import Any
 
-from cachecost.analysis.replays.steps import (
-    PartPool,
-    StepChange,
-    VolatileTail,
-    add_pings,
-    change_calls,
-    has_breakpoints,
-)
-from cachecost.analysis.whatif.option import (
+from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
+from cachecost.base.structs import replace
+from cachecost.changes.offers import SCOPES, cause_options, deferred_options, hour_options, scoped_ttl_options
+from cachecost.changes.option import (
     CONTENT,
     MODEL,
     PINGS,
     Option,
+    RecordedPauses,
     breakpoint_options,
     compaction_option,
     compaction_options,
+    keep_alive_words,
+    measure_pauses,
+    pings_worth,
     thinking_options,
     ttl_options,
 )
-from cachecost.analysis.whatif.results import RecordedPauses, measure_pauses, pings_worth
-from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
-from cachecost.base.formatting import duration
-from cachecost.base.structs import replace
+from cachecost.changes.steps import (
+    PartPool,
+    StepChange,
+    add_pings,
+    change_calls,
+    has_breakpoints,
+)
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block
@@ -45,6 +48,7 @@ from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import USUAL_TTL_S
 from cachecost.simulation.workload import Workload
 from cachecost.strategies.changes.keepalive import KeepAlive
+from cachecost.tokens.calibration import CLAUDE
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
@@ -85,25 +89,6 @@ def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
     )
 
 
-def volatile_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """What changes in the system prompt from call to call, sent behind the last breakpoint instead."""
-    tail = VolatileTail.find(calls)
-    cut = sum(span is not None for span in tail.spans.values())
-    how = "the words that change" if cut == len(tail.spans) else "the blocks that change"
-    places = ", ".join(sorted(tail.paths, key=lambda path: int(path.rpartition(".")[2]))) or "none"
-    has_ends = any(has_breakpoints(call.request) for call in calls)
-    end = "a text block after the last breakpoint" if has_ends else "the end of the last message"
-    yield Option(
-        "volatile=last",
-        "volatile",
-        f"{how} in the system prompt ({places}) move to {end}",
-        change_calls(tail),
-        CONTENT,
-        "The model is assumed to follow these words there as in the system prompt; earlier versions are dropped",
-        unchanged="" if tail.spans else "nothing in the system prompt changes within a conversation",
-    )
-
-
 def change_tools(rewrite: Callable[[Sequence[Block]], Iterable[Block]]) -> StepChange:
     """The tools of each call rewritten. Breakpoints keep their positions in the list."""
     parts = PartPool()
@@ -126,6 +111,7 @@ def _sort_keys(value: Any) -> Any:
     return [_sort_keys(one) for one in value] if isinstance(value, list) else value
 
 
+ONE = Decimal(1)
 HOSTS = ("anthropic", "bedrock", "google-cloud", "foundry")
 SAME_OUTPUT = "The model there is assumed to answer the same"
 
@@ -233,26 +219,44 @@ class RecordingProfile:
             yield from breakpoint_options(calls)
         if reads_prompts:
             yield from tools_options(calls)
-            yield from volatile_options(calls)
             yield from thinking_options(self.traffic)
+            yield from cause_options(self.traffic)
+            yield from hour_options(self.traffic)
+            if self.main is not None and self.main.rules.generation.startswith(CLAUDE):
+                yield from deferred_options(self.traffic)
+        if looks_back:
+            yield from scoped_ttl_options(self.traffic, self.short_s)
         yield from compaction_options(self.traffic, self.lengths)
         if reads_prompts:
             yield from self._batch_and_residency_options()
         if self.main:
-            # The models that the host serves on the last day of the recording and today, for the calls of its most
-            # expensive model, of the same maker (Bedrock also serves Amazon's).
-            main, day = self.main, self.main.rules.day
-            book = catalogue(main.host)
-            ours = book.model(main.rules.model)
-            found = list(list_models(main.host, day, *([self.today] if self.today else [])))
-            if ours.is_other_way:  # cached as the id of the calls' model names
-                found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
-            for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
-                is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
-                if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
-                    yield self._model_option(main, model.id)
+            yield from self._model_options(self.main)
+            agents = [call for call in self.traffic.calls if call.agent]
+            side = MainModel.of(replace_fields(self.traffic, calls=agents), dict.fromkeys(range(len(agents) + 1), ONE))
+            if side is not None:
+                yield from self._model_options(side, of_agents=True)
             if looks_back:
                 yield from self._host_options(self.main)
+
+    def _model_options(self, main: MainModel, of_agents: bool = False) -> Iterator[Option]:
+        """The models that the host serves on the last day of the recording and today, for the calls of its most
+        expensive model, of the same maker (Bedrock also serves Amazon's); of sub-agents, only what is cheaper."""
+        day, book = main.rules.day, catalogue(main.host)
+        ours = book.model(main.rules.model)
+        found = list(list_models(main.host, day, *([self.today] if self.today else [])))
+        if ours.is_other_way:  # cached as the id of the calls' model names
+            found = [way for one in found for way in book.other_ways(one) if way.endpoint == ours.endpoint]
+        for model in sorted(found, key=lambda one: (one.released, one.id), reverse=True):
+            is_other = model.name != ours.name and book.inherits(model.name) == book.inherits(ours.name)
+            if is_other and is_cached_alike(self.traffic.setup.rules.rules(main.host, model.id, day), main.rules):
+                option = self._model_option(main, model.id, of_agents)
+                if not of_agents or self._input_price(main, model.id) < self._input_price(main, main.rules.model):
+                    yield option
+
+    def _input_price(self, main: MainModel, name: str) -> Decimal:
+        with suppress(CannotEvaluate):
+            return self.traffic.setup.prices.quote(main.host, name, main.day, STANDARD).of(0).input
+        return Decimal("inf")
 
     def _ping_option(self, value: str) -> Option:
         """Pings as `value` says: "295s", or "295s:3" for at most three in a pause. Raises ValueError."""
@@ -262,12 +266,11 @@ class RecordingProfile:
         times = int(most) if most else worth
         habit = KeepAlive(every_s=every_s, times=times)
         is_marked = any(has_breakpoints(call.request) and not call.is_batch for call in self.traffic.calls)
-        bridged = duration(times * every_s + self.short_s)
         refused = self.refused
         return Option(
             f"keep-alive={value}",
             "keep-alive",
-            f"a keep-alive every {every_s:g} s of a pause, at most {times}: bridges up to {bridged}",
+            keep_alive_words(habit, self.short_s),
             lambda steps: add_pings(steps, habit, refused),
             PINGS,
             "A client cannot know which call is the last, so keep-alives also follow it; each requests no output",
@@ -311,7 +314,7 @@ class RecordingProfile:
 
         yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
 
-    def _model_option(self, main: MainModel, name: str) -> Option:
+    def _model_option(self, main: MainModel, name: str, of_agents: bool = False) -> Option:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
         must_be_served(main.host, name, main.rules.day)
@@ -322,8 +325,12 @@ class RecordingProfile:
         counts_anew = generation != main.rules.generation
         by_own = f"; tokens are counted by its own tokenizer ({generation})" if counts_anew else ""
 
+        kind = "sub-agents-model" if of_agents else "model"
+
         def change(call: Call) -> Call:
             host = host_of(call.host, setup.host, call.request.model)
+            if of_agents and not call.agent:
+                return call
             try:
                 is_main = host == main.host and setup.rules_for(call).model == main.rules.model
             except CannotEvaluate:
@@ -331,9 +338,9 @@ class RecordingProfile:
             return replace(call, request=replace(call.request, model=name)) if is_main else call
 
         return Option(
-            f"model={name}",
-            "model",
-            f"calls to {main.rules.model} go to {name}",
+            f"{kind}={name}",
+            kind,
+            f"calls {'of sub-agents ' if of_agents else ''}to {main.rules.model} go to {name}",
             change_calls(change),
             MODEL,
             f"The other model is assumed to need as many output tokens and turns{by_own}",
@@ -406,11 +413,14 @@ class RecordingProfile:
             if kind == "model" and self.main:
                 return self._model_option(self.main, value)
             if kind == "breakpoints":
-                from cachecost.analysis.whatif.presets import preset_option  # all strategies are a lot to import
+                from cachecost.changes.presets import preset_option  # all strategies are a lot to import
 
                 return preset_option(value)
             if kind == "keep-alive":
                 return self._ping_option(value)
+            if kind in SCOPES:
+                scoped = scoped_ttl_options(self.traffic, self.short_s, least_scopes=1)
+                return next((option for option in scoped if option.name == name), None)
             if kind == "compaction":
                 limit = int(value.removesuffix("k")) * (1000 if value.endswith("k") else 1)
                 return compaction_option(self.traffic, self.lengths, limit)

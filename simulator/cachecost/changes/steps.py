@@ -4,39 +4,28 @@ of the recorded call, scaled.
 """
 
 from __future__ import annotations
-
+import msgspec
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
+from cachecost.caches.losses import EarlierCall
+from cachecost.caches.tracking import CacheUse, ChangedCache, LineageAnswers, START, TrackedCache, TrackedLineage, number_of
+from cachecost.conversations.calls import Call, derive_call, strip_recording
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import Block, Layer, Message, NOTHING, Part, Thread
+from cachecost.prompts.compare import shared_ends
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import Breakpoint, Request, TTL, block_of, is_server_tool, sent_breakpoints, wire_path
+from cachecost.providers.prices import Prices
+from cachecost.providers.usage import Usage, ZERO
+from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
+from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any
-
-import msgspec
-
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
-from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall
-from cachecost.caches.tracking import (
-    START,
-    CacheUse,
-    ChangedCache,
-    LineageAnswers,
-    TrackedCache,
-    TrackedLineage,
-    number_of,
-)
-from cachecost.conversations.calls import Call, derive_call, strip_recording
-from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
-from cachecost.prompts.compare import shared_ends
-from cachecost.prompts.render import Prompt
-from cachecost.prompts.request import TTL, Breakpoint, Request, block_of, is_server_tool, sent_breakpoints, wire_path
-from cachecost.providers.prices import Prices
-from cachecost.providers.usage import ZERO, Usage
-from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
-from cachecost.simulation.workload import Workload
-from cachecost.strategies.changes.keepalive import KeepAlive
 
 NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""
@@ -551,13 +540,9 @@ Span = tuple[int, int]
 
 @dataclass(slots=True)
 class VolatileTail:
-    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all.
-
-    `paths` are the places as the API writes them.
-    """
+    """Calls whose volatile words stand at the end. `spans`: by size of the system prompt and place; None: all."""
 
     spans: dict[tuple[int, int], Span | None]
-    paths: frozenset[str]
     _parts: PartPool = field(default_factory=PartPool)
 
     @classmethod
@@ -565,7 +550,6 @@ class VolatileTail:
         """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
         last: dict[object, Part] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
-        paths: set[str] = set()
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
@@ -576,8 +560,7 @@ class VolatileTail:
                 was = before.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
-                    paths.add(wire_path(request, Breakpoint(Layer.SYSTEM, index)))
-        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()}, frozenset(paths))
+        return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()})
 
     def __call__(self, call: Call) -> Call:
         request = call.request

@@ -11,7 +11,9 @@ from math import ceil
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from cachecost.analysis.explain.observed_replay import (
+from cachecost.base.structs import replace
+from cachecost.caches.losses import Loss
+from cachecost.changes.observed_replay import (
     Conversation,
     Conversations,
     ObservedReplay,
@@ -19,9 +21,7 @@ from cachecost.analysis.explain.observed_replay import (
     in_kind,
     static_prefix_of,
 )
-from cachecost.analysis.replays.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
-from cachecost.base.structs import replace
-from cachecost.caches.losses import Loss
+from cachecost.changes.steps import NO_CALL, PartPool, Replays, ReplayStep, ThreadChange
 from cachecost.conversations.calls import Call
 from cachecost.prompts import compare
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
@@ -42,6 +42,8 @@ class Fix:
     steps: list[ReplayStep]
     words: str = ""
     keeps_prices: bool = False
+    alternative: str = ""
+    """The name of the option that it is."""
     names_others: bool = False
     """Whether the finding also says what the other fixes save: they give up different things."""
 
@@ -58,10 +60,15 @@ class FixContext:
         return self.observed.steps
 
     def fix(
-        self, changed: Iterable[ReplayStep], words: str = "", keeps_prices: bool = False, names_others: bool = False
+        self,
+        changed: Iterable[ReplayStep],
+        words: str = "",
+        keeps_prices: bool = False,
+        names_others: bool = False,
+        alternative: str = "",
     ) -> Fix:
         """The calls, with the changed ones in the place of those with their numbers."""
-        return Fix(replace_steps(self.steps, changed), words, keeps_prices, names_others)
+        return Fix(replace_steps(self.steps, changed), words, keeps_prices, alternative, names_others)
 
 
 MakeFixes = Callable[[FixContext, Sequence[Loss]], Iterator[Fix]]
@@ -238,13 +245,8 @@ class ThreadCorrections:
         node = self.corrected(breakpoint.node)
         if node is breakpoint.node or node.message is None:
             return breakpoint
-        digest = breakpoint.node.message.blocks[breakpoint.index].digest
-        blocks = node.message.blocks
-        is_last = breakpoint.index == len(breakpoint.node.message.blocks) - 1
-        same = (index for index, block in enumerate(blocks) if block.digest == digest and not is_last)
-        last = (index for index in range(len(blocks) - 1, -1, -1) if accepts_breakpoint(blocks[index]))
-        index = next(same, next(last, None))
-        return None if index is None else replace(breakpoint, index=index, node=node)
+        moved = _move(breakpoint, breakpoint.node.message.blocks, node.message.blocks)
+        return None if moved is None else replace(moved, node=node)
 
 
 def continue_thread(
@@ -283,8 +285,15 @@ def continue_thread(
     return places, changed
 
 
-Parameter = tuple[Callable[[Call], Any], Callable[..., Call]]
-"""How a parameter is read from a call, and how it is set."""
+class Parameter(NamedTuple):
+    """How a parameter is read from a call, and how it is set."""
+
+    read: Callable[[Call], Any]
+    put: Callable[..., Call]
+
+    def to(self, value: Any) -> Callable[[Call], Call]:
+        """The change of a call that sets it."""
+        return partial(self.put, value=value)
 
 
 def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str = "") -> MakeFixes:
@@ -292,7 +301,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
 
     `words` name that value, if it is one for all conversations.
     """
-    read, put = parameter
+    read = parameter.read
 
     def make(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
         conversations = list(with_losses(context, losses).values())
@@ -302,7 +311,7 @@ def same_parameter(parameter: Parameter, keeps_prices: bool = False, words: str 
             if values not in known:
                 known.append(values)
                 changed = [
-                    step.with_change(partial(put, value=value))
+                    step.with_change(parameter.to(value))
                     for steps, value in zip(conversations, values, strict=True)
                     for step in steps
                 ]
@@ -338,7 +347,7 @@ def body_field(*path: str) -> Parameter:
         params = _with_field(call.request.params, path, value)
         return replace(call, request=replace(call.request, params=params))
 
-    return read, put
+    return Parameter(read, put)
 
 
 def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -349,11 +358,11 @@ def _with_field(fields: Any, path: Sequence[str], value: Any) -> dict[str, Any]:
     return {key: one for key, one in made.items() if one is not None and one != {}}
 
 
-MODEL: Parameter = (
+MODEL = Parameter(
     lambda call: call.request.model,
     lambda call, value: replace(call, request=replace(call.request, model=value)),
 )
-PLACE: Parameter = (
+PLACE = Parameter(
     lambda call: (call.workspace, call.host),
     lambda call, value: replace(call, workspace=value[0], host=value[1]),
 )
@@ -366,8 +375,7 @@ CITABLE = frozenset({"document", "search_result"})
 """Kinds of content on which citations are enabled: on all of a request, or on none."""
 WEB_USE = frozenset({"server_tool_use", "web_search_tool_result", "web_fetch_tool_result"})
 CODE_RESULT = "code_execution_tool_result"
-_put_skills = body_field("container", "skills")[1]
-_put_task_budget = body_field("output_config", "task_budget")[1]
+SKILLS, TASK_BUDGET = body_field("container", "skills"), body_field("output_config", "task_budget")
 
 
 class SystemSettings(NamedTuple):
@@ -488,7 +496,7 @@ class _SettingsChange:
         ]
 
     def _put(self, call: Call, wanted: SystemSettings) -> Call:
-        call = _put_task_budget(_put_skills(call, value=wanted.skills), value=wanted.task_budget)
+        call = TASK_BUDGET.to(wanted.task_budget)(SKILLS.to(wanted.skills)(call))
         now = settings_of(call.request)
         if now.has_citations != wanted.has_citations:
             change = self._threads[wanted.has_citations]
