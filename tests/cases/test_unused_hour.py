@@ -1,14 +1,17 @@
 """A TTL of 1h where 5m would have lasted: short pauses are the proof that it would, and all commands say so."""
 
 from __future__ import annotations
-import pytest
-from bodies_of_cases import Row, chat, question, row
-from case_files import Run, json_of, rows_of, run_in
-from conversations.session_stores import write_lines
+
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import pytest
+from bodies_of_cases import Row, chat, question, row
+from case_files import Run, json_of, rows_of, run_in
+
+from conversations.session_stores import write_lines
 
 CASE = "03-short-pauses-1h"
 TO_5M = Decimal("20") - Decimal("12.5")

@@ -1,18 +1,60 @@
 """What `cachecost whatif` prints for people: the answer, a line per alternative, then what is assumed and how sure."""
 
 from __future__ import annotations
-from cachecost.analysis.whatif.results import Action, Alternative, Combination, NOT_EVALUATED, NOT_SUPPORTED, NO_CHANGE, TTLBreakEven, WhatifReport, YES
-from cachecost.base.formatting import all_of, change, change_text, count_text, dollar_change, dollar_column, dollar_places, dollar_range, dollars, duration, exact, exact_or_none, margin_text, percent, percent_column, point_aligned, rough_dollars, short_session, tokens
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import ceil
+from typing import IO, Any
+
+from cachecost.analysis.whatif.results import (
+    NO_CHANGE,
+    NOT_EVALUATED,
+    NOT_SUPPORTED,
+    YES,
+    Action,
+    Alternative,
+    Combination,
+    TTLBreakEven,
+    WhatifReport,
+)
+from cachecost.base.formatting import (
+    all_of,
+    change,
+    change_text,
+    count_text,
+    dollar_change,
+    dollar_column,
+    dollar_places,
+    dollar_range,
+    dollars,
+    duration,
+    exact,
+    exact_or_none,
+    margin_text,
+    percent,
+    percent_column,
+    point_aligned,
+    rough_dollars,
+    short_session,
+    tokens,
+)
 from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
 from cachecost.views.tables.output import pick
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, GAP, PIPE_WIDTH, Table, fit_table, hidden_note, render_table
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from math import ceil
-from typing import Any, IO
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    GAP,
+    PIPE_WIDTH,
+    Column,
+    Table,
+    fit_table,
+    hidden_note,
+    render_table,
+)
 
 
 def headline(whatif: WhatifReport) -> Iterator[str]:

@@ -7,19 +7,39 @@ these calls: it is the best rule for this log, and a guess for the next.
 """
 
 from __future__ import annotations
-from cachecost.analysis.optimum.plan_evaluator import KnownPlaces, PlanEvaluator, PlanStep, build_call, rendered_breakpoints
-from cachecost.base.structs import replace
-from cachecost.changes.steps import plan_pings
-from cachecost.conversations.calls import Call
-from cachecost.prompts.request import Request, TTL, refusal, sent_breakpoints
-from cachecost.providers.usage import TTLS
-from cachecost.strategies.changes.keepalive import KeepAlive
-from cachecost.strategies.placements import FirstN, Hint, Lag, LastMessage, LastTool, Placement, Primitive, SystemBlock, ThreadIndex, TurnBoundary, View
-from cachecost.strategies.presets import PLACEMENTS
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product, starmap
+
+from cachecost.analysis.optimum.plan_evaluator import (
+    KnownPlaces,
+    PlanEvaluator,
+    PlanStep,
+    build_call,
+    rendered_breakpoints,
+)
+from cachecost.base.structs import replace
+from cachecost.changes.steps import plan_pings
+from cachecost.conversations.calls import Call
+from cachecost.prompts.request import TTL, Request, refusal, sent_breakpoints
+from cachecost.providers.usage import TTLS
+from cachecost.strategies.changes.keepalive import KeepAlive
+from cachecost.strategies.placements import (
+    FirstN,
+    Hint,
+    Lag,
+    LastMessage,
+    LastTool,
+    Placement,
+    Primitive,
+    SystemBlock,
+    ThreadIndex,
+    TurnBoundary,
+    View,
+)
+from cachecost.strategies.presets import PLACEMENTS
 
 LEADING = (
     "none",

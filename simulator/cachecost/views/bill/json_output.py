@@ -1,6 +1,11 @@
 """The object of `bill --json` (docs/reference/output-formats.md), the rows of its CSV, and what to change."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
 from cachecost.analysis.bill.account import BilledRewrite
 from cachecost.analysis.bill.advice import Advice
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, unwritten_cost
@@ -10,9 +15,6 @@ from cachecost.base.formatting import dollar_column, dollars, exact, exact_or_no
 from cachecost.base.times import iso_or_none, zone_name
 from cachecost.providers.usage import Usage
 from cachecost.views.tables.output import pick
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
-from typing import Any
 
 
 def advice_lines(advice: Sequence[Advice], together: Decimal) -> Iterator[str]:

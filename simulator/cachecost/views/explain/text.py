@@ -1,6 +1,14 @@
 """What `cachecost explain` prints for people, its JSON (docs/reference/output-formats.md) and its page."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import PurePath
+from textwrap import wrap
+from typing import IO, Any
+
 from cachecost.account.causes import causes
 from cachecost.base.formatting import count_text, dollar_column, dollars, exact, margin_text, percent, short_session
 from cachecost.base.times import seconds
@@ -14,14 +22,19 @@ from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import print_lines, report_console
 from cachecost.views.tables.output import pick
-from cachecost.views.tables.table import COMPARISON, COUNT, Column, DETAIL, PIPE_WIDTH, Table, fit_table, hidden_note, render_table, word_column
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    DETAIL,
+    PIPE_WIDTH,
+    Column,
+    Table,
+    fit_table,
+    hidden_note,
+    render_table,
+    word_column,
+)
 from cachecost.views.timeline.picture import TimelineView, timeline_key
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from pathlib import PurePath
-from textwrap import wrap
-from typing import Any, IO
 
 
 def call_name(finding: Finding, explanation: Explanation) -> str:
