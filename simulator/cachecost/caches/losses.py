@@ -289,6 +289,11 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
     depth = parted.depth if parted else 0
     was, now = path(before.entry, depth), path(last, depth)
     kept = unchanged(was, now)
+    if now[0].layer is Layer.TOOLS and kept:  # a tool that moved was sent before, too
+        sent = {node.block.digest for node in was if node.block and node.layer is Layer.TOOLS}
+        moved = {node for node in now if node.block and node.layer is Layer.TOOLS and node.block.digest in sent}
+        both = moved.union(kept)
+        kept = [node for node in now if node in both]
     return ContentChange(before, was, now, kept) if kept else None
 
 
@@ -410,8 +415,8 @@ class Loss(msgspec.Struct, frozen=True):
     `since`. `gap_s` is the time since that call, `ttl` the TTL of an expired entry, `positions` the distance of an
     entry from the last breakpoint. `tokens` is the length of what was sent before and is lost by this cause;
     `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached is sent again, as
-    it was or in another version; `has_all_messages`: at least as many messages are. `place` and `place_before` are
-    the pools of this call and of `since`, where they differ. `is_apart`: `since` is of another conversation;
+    it was or in another version. `place` and `place_before` are the pools of this call and of `since`, where they
+    differ. `is_apart`: `since` is of another conversation;
     `is_out_of_order`: and what both send comes after content of their own.
     """
 
@@ -433,4 +438,3 @@ class Loss(msgspec.Struct, frozen=True):
     place_before: str = ""
     is_apart: bool = False
     is_out_of_order: bool = False
-    has_all_messages: bool = False

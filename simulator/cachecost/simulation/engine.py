@@ -486,7 +486,7 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None and rules.shared_prefix_most_tokens:
+        if call.billed is not None and call.billed.read and rules.shared_prefix_most_tokens:
             outcomes = [with_shared_prefix(one, rules) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)

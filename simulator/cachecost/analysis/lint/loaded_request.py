@@ -375,7 +375,8 @@ class RequestLoader:
         breakpoints = tuple(  # whether they are long enough is not decided yet
             SizedBreakpoint(one, wire_path(request, one), end.prefix, end.prefix.tokens, "near") for one, end in placed
         )
-        if rules.is_automatic and (last := last_breakpoint_place(request, "5m")):  # the whole prompt is cached
+        is_all_cached = rules.is_automatic or rules.implicit_breakpoint
+        if is_all_cached and (last := last_breakpoint_place(request, "5m")):
             breakpoints = (SizedBreakpoint(last, wire_path(request, last), prompt.end, prompt.end.tokens, "near"),)
         error_margin, is_sized = self._renderer(rules.generation, name).counter.error_margin, name == self._tokens
         return LoadedRequest(label, call, request, sent, rules, prompt, breakpoints, faults, error_margin, is_sized)

@@ -16,7 +16,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall
+from cachecost.caches.losses import EarlierCall, have_one_static
 from cachecost.caches.tracking import (
     START,
     CacheUse,
@@ -562,18 +562,22 @@ class VolatileTail:
 
     @classmethod
     def find(cls, calls: Sequence[Call]) -> VolatileTail:
-        """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
-        last: dict[object, Part] = {}
+        """Places whose blocks differ between calls of one conversation, or of conversations with one static prefix,
+        that are sent as many system blocks."""
+        last: dict[object, Request] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
         paths: set[str] = set()
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
-            conversation = (request.thread.up_to(1), size, call.host, call.workspace)
-            before = last.get(conversation)
-            last[conversation] = request.system
+            place = size, call.host, call.workspace
+            conversation = request.thread.up_to(1), *place
+            before, latest = last.get(conversation), last.get(place)
+            if before is None and latest and have_one_static(latest, request):
+                before = latest
+            last[conversation] = last[place] = request
             for index, block in enumerate(request.system.blocks):
-                was = before.blocks[index] if before else block
+                was = before.system.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
                     paths.add(wire_path(request, Breakpoint(Layer.SYSTEM, index)))
