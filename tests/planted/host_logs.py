@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
-from cachecost.base.structs import replace
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -20,7 +19,7 @@ from cachecost.simulation.workload import Workload
 from cachecost.tokens.factory import make_counter
 from conversations.session_stores import write_lines
 from planted.fault import Change, Edit, as_is, changed, put, since
-from planted.logs import Body, Log, Sending, assistant, bare, exchange, place, place_last, text, user, words, write_log
+from planted.logs import Body, Log, Sending, bare, exchange, place, place_last, text, user, words, write_log
 from planted.message_faults import drop_exchange
 from planted.miscounted import MiscountedBlocks
 from planted.time_faults import paused, together
