@@ -116,9 +116,10 @@ class HostCaches:
         breakpoints.warm_prefix(prompt, prefix, ttl, rules, start)
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
-        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
+        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts that look back from
+        breakpoints."""
         breakpoints = self._of(rules)
-        if isinstance(breakpoints, PrefixCache):
+        if isinstance(breakpoints, PrefixCache) and rules.uses_breakpoints:
             breakpoints.forget_longer(prompt, most, rules, sizes)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> CacheEntry | None:

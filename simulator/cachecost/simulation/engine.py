@@ -18,7 +18,7 @@ from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.reporting import MachineRanges, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, with_least_read, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
@@ -499,6 +499,8 @@ class Simulation:
             if change and lost > 0:
                 more = lost + change.tokens if change in losses else max(lost, change.tokens - call.most_read)
                 losses, cause = (replace(change, tokens=more),), change.cause
+        if call.least_read is not None and (change or outcomes[0].hit or self._preparer.setup.is_warm_as_billed):
+            outcomes[0] = with_least_read(outcomes[0], call.least_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
             cause = WARM_START
         first = Pass(prompts[0], sizes[0], outcomes[0], losses, looked.cut)

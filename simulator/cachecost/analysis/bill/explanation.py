@@ -159,7 +159,8 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     if not _has_bills(traffic):
         return traffic, {}
     priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
-    if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
+    made = zip(traffic.calls, map(priced.simulate, traffic.calls), strict=True)
+    if not any(_is_short(*pair) or _is_read_more(*pair) for pair in made):
         return traffic, {}
     return _hold_short_calls(traffic, map(traffic.simulation().simulate, traffic.calls))
 
@@ -172,6 +173,8 @@ def _hold_short_calls(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple
     calls, expected = list[Call](), dict[int, int]()
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
         calls.append(call)
+        if _is_read_more(call, one):
+            calls[-1] = replace_struct(call, least_read=_billed_read(call))
         if not _is_short(call, one):
             continue
         if one.has_changed:
@@ -190,6 +193,14 @@ def _is_short(call: Call, made: SimulatedCall) -> bool:
     if read is None or len(made.passes) != 1:
         return False
     return expected - read > max(TOLERANCE, ESTIMATE * expected, made.read_margin)
+
+
+def _is_read_more(call: Call, made: SimulatedCall) -> bool:
+    """Whether a bill read more than a replay says, where the host decides what is kept: its rules are not all known."""
+    read, rules = _billed_read(call), made.rules
+    if read is None or rules is None or not rules.finds_without_lookback or len(made.passes) != 1:
+        return False
+    return read - made.row.usage.read > TOLERANCE
 
 
 def _billed_read(call: Call) -> int | None:

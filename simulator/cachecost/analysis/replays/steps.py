@@ -59,7 +59,9 @@ class ReplayStep(msgspec.Struct, frozen=True):
 
     def with_change(self, change: Callable[[Call], Call]) -> ReplayStep:
         """Other content."""
-        call = change(self.call)
+        call, sent = change(self.call), self.call.request
+        if call.least_read is not None and _prompt_of(call.request) != _prompt_of(sent):
+            call = replace(call, least_read=None)
         return replace(self, call=call, content=call if self.content is self.call else change(self.content))
 
     def is_same(self, other: ReplayStep) -> bool:
@@ -68,6 +70,10 @@ class ReplayStep(msgspec.Struct, frozen=True):
             return self.call is other.call
         one, two = self.content, other.content
         return self.number == other.number and (one is two or _content_key(one) == _content_key(two))
+
+
+def _prompt_of(request: Request) -> tuple[int, int, int]:
+    return id(request.tools), id(request.system), id(request.thread)
 
 
 def _content_key(call: Call) -> tuple[object, ...]:
