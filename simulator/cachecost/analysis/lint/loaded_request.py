@@ -127,6 +127,10 @@ class SizedBreakpoint:
         return self.breakpoint.prompt_order
 
 
+LAYER_ERROR = 0.15
+"""The relative error of the length of a layer, at least, where lengths are estimates: 10%, and that of its share."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadedRequest:
     """A request, rendered. `faults` are (path, words) of what the API refuses for what only the wire can show.
@@ -167,6 +171,10 @@ class LoadedRequest:
     def error(self, tokens: int) -> float:
         """How far a length of `tokens` may be off: the counter's error on what no bill covers."""
         return self.error_margin * self.sizes.doubt(tokens)
+
+    def layer_error(self, tokens: int) -> float:
+        """The same where they end in the middle of a prompt: a layer alone may be off by more than all of it."""
+        return max(self.error_margin, LAYER_ERROR) * self.sizes.doubt(tokens) if self.error_margin else 0.0
 
     @property
     def live(self) -> tuple[SizedBreakpoint, ...]:
