@@ -30,7 +30,7 @@ from cachecost.prompts.request import Request, lacking_feature, refusal, sent_br
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import UNPRICED, ZERO, Quote, Usage
-from cachecost.tokens.margins import PromptMargins
+from cachecost.tokens.margins import LAYER_ERROR, PromptMargins
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -409,8 +409,13 @@ class SimulatedCall(NamedTuple):
 
     @property
     def read_margin(self) -> float:
-        """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells."""
-        return (self.row.error_margin or 0.0) * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
+        """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells, and a step
+        of the host's, at whose end it may be."""
+        doubt = self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0
+        if not (doubt and self.row.error_margin and self.rules):
+            return 0.0
+        step = max(self.rules.step_tokens, self.rules.reported_step_tokens)
+        return max(self.row.error_margin, LAYER_ERROR) * doubt + step - 1
 
     @property
     def timeline(self) -> CallTimeline:

@@ -42,6 +42,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.margins import LAYER_ERROR
 
 Confirmation = Literal["", "confirmed"]
 UNCONFIRMED: Confirmation = ""
@@ -125,10 +126,6 @@ class SizedBreakpoint:
     @property
     def place(self) -> Place:
         return self.breakpoint.prompt_order
-
-
-LAYER_ERROR = 0.15
-"""The relative error of the length of a layer, at least, where lengths are estimates: 10%, and that of its share."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
