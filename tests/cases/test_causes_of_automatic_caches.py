@@ -55,3 +55,9 @@ def test_the_change_that_mends_it_is_replayed_from_what_was_billed(
     assert Decimal(one["cost_usd"]) < Decimal(found["cost_usd"]) * (100 - least) / 100
     billed = json_of(run_case(name, "bill", "log.jsonl", "--json"))["billed_usd"]
     assert abs(Decimal(found["cost_usd"]) - Decimal(billed)) < Decimal("0.0001")
+
+
+def test_a_read_that_the_rules_do_not_allow_is_part_of_what_alternatives_are_compared_with(run_case: Run) -> None:
+    """Call 1 read what was sent before the log began, call 2 in the middle of what call 1 sent."""
+    found = json_of(run_case(TRIMMED, "whatif", "log.jsonl", "--json"))
+    assert found["cost_usd"] == found["billed_usd"] == found["simulated_usd"] == "0.0019422704"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
+from cachecost.base.structs import replace
 from cachecost.conversations.logs import Logs, read_logs
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -19,7 +20,21 @@ from cachecost.simulation.workload import Workload
 from cachecost.tokens.factory import make_counter
 from conversations.session_stores import write_lines
 from planted.fault import Change, Edit, as_is, changed, put, since
-from planted.logs import Body, Log, Sending, bare, exchange, place, place_last, text, user, words, write_log
+from planted.logs import (
+    Body,
+    Log,
+    Sending,
+    bare,
+    copied,
+    exchange,
+    in_order,
+    place,
+    place_last,
+    text,
+    user,
+    words,
+    write_log,
+)
 from planted.message_faults import drop_exchange
 from planted.miscounted import MiscountedBlocks
 from planted.time_faults import paused, together
@@ -70,7 +85,7 @@ class HostFault:
     block: str
     plant: Change
     spare: Change = as_is
-    base: Callable[[], Log] = lambda: conversation()
+    base: Callable[[], Log] = field(default_factory=lambda: conversation)
     change: str = ""
     lint: str = ""
     echo: tuple[int, ...] = ()
@@ -78,7 +93,13 @@ class HostFault:
 
     def logs(self, host: str) -> tuple[Log, Log]:
         """As planted, and without the fault."""
-        return tuple(for_host(change(self.base()), host) for change in (self.plant, self.spare))
+        return for_host(self.plant(self.base()), host), for_host(self.spare(self.base()), host)
+
+    def calls_on(self, host: str) -> tuple[int, ...]:
+        """The calls that lose on a host. A unit is written where two prompts part: the second of several conversations
+        can read nothing anyway."""
+        is_apart = self.base is not conversation and rules_on(host).matching == "units"
+        return self.calls[1:] if is_apart else self.calls
 
 
 def conversation(calls: int = CALLS, topic: str = "one", begin: float = 0.0, every: float = 20.0) -> Log:
@@ -283,6 +304,34 @@ HOST_FAULTS = {
         ),
     ]
 }
+
+
+def restarted() -> Log:
+    """A second conversation under the same static prefix."""
+    return [*conversation(4), *conversation(4, topic="two", begin=100.0)]
+
+
+def retried() -> Log:
+    """The last call is sent again 8 s later."""
+    log = conversation(6)
+    return [*log, replace(copied(log)[-1], start=log[-1].start + 8)]
+
+
+def many_agents() -> Log:
+    topics = ("one", "two", "three")
+    return in_order([one for n, topic in enumerate(topics) for one in conversation(4, topic=topic, begin=7.0 * n)])
+
+
+CONTROLS: Mapping[str, Callable[[], Log]] = {
+    "growing": conversation,
+    "restarted": restarted,
+    "retried": retried,
+    "overnight": lambda: paused(20 * 60, 5)(conversation()),
+    "many agents": many_agents,
+    "one-shots": sessions,
+    "questions about a document": questions,
+}
+"""Logs that are as they should be."""
 
 
 def made(log: Log, host: str, path: Path, factors: Mapping[str, float], prices: PriceBook) -> list[SimulatedCall]:

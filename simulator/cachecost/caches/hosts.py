@@ -167,20 +167,18 @@ class SimulatedHosts(HostCaches):
         workspace: str,
         times: tuple[float, float],
         sizes: Sequence[PrefixSizes],
-        file: str = "",
         number: int = 0,
     ) -> CacheResult:
         """What the cache does with each pass of a call, and why.
 
         `times` are the start of the call and its time to first token, in seconds; calls come in the order they start.
-        `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
-        one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
+        `number` is that of the call (0: calls are counted). The cause is `unknown` unless it `explains`.
         """
         if not (self.explains or rules.finds_without_lookback):
             return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
-        relatives = self._lineage.forerunner(request, rules.model, pool, file)
+        relatives = self._lineage.forerunner(request, rules.model, pool)
         losses, cut = tuple[Loss, ...](), None
         if rules.matching == "named":
             lost, seen = None, relatives.nearest

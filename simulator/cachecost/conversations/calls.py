@@ -155,8 +155,8 @@ class Call(msgspec.Struct, frozen=True):
     not in time order (0: it is). `most_read` is how many tokens the call can read at most, because its bill shows
     that what comes after them was lost (None: no limit), and with `is_lost_by_change` only while it changes what
     the call before it sent. `least_read` is how many tokens it reads at least, as billed, where something of it was
-    sent before, or may have been before the recording. `rounding_s`: how many seconds later than `start` it may have begun, as its log has
-    whole seconds.
+    sent before, or may have been before the recording. `rounding_s`: how many seconds later than `start` it may have
+    begun, as its log has whole seconds.
 
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine). `source` is who
     recorded the call, `session` the conversation that the log says it belongs to, `project` the folder that the agent

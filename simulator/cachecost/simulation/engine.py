@@ -487,9 +487,7 @@ class Simulation:
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
         times = call.start, call.ready_s
-        looked = self._hosts.inspect(
-            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
-        )
+        looked = self._hosts.inspect(call.request, prompts, rules, call.workspace, times, sizes, self._number)
         outcomes, cause = looked.outcomes, looked.cause
         if call.billed is not None and call.billed.read and rules.shared_prefix_most_tokens:
             outcomes = [with_shared_prefix(one, rules) for one in outcomes]

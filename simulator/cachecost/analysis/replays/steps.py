@@ -352,7 +352,7 @@ class ChangedReplay:
         if answers.is_recent:
             return False
         rules, prompt, pool = made.rules, made.passes[0].prompt, made.rules.pool(call.workspace)
-        relatives = lineage.forerunner(call.request, rules.model, pool, call.file)
+        relatives = lineage.forerunner(call.request, rules.model, pool)
         if not (
             self._match(relatives.nearest) == answers.nearest
             and self._match(relatives.latest) == answers.latest
