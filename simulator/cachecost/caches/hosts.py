@@ -116,9 +116,10 @@ class HostCaches:
         breakpoints.warm_prefix(prompt, prefix, ttl, rules, start)
 
     def forget_longer(self, prompt: Prompt, most: int, rules: ModelRules, sizes: PrefixSizes) -> None:
-        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts with breakpoints."""
+        """Forget what is cached of a prompt beyond its first `most` tokens, on hosts that look back from
+        breakpoints."""
         breakpoints = self._of(rules)
-        if isinstance(breakpoints, PrefixCache):
+        if isinstance(breakpoints, PrefixCache) and rules.uses_breakpoints:
             breakpoints.forget_longer(prompt, most, rules, sizes)
 
     def entry(self, prefix: Prefix, rules: ModelRules) -> CacheEntry | None:
@@ -166,20 +167,18 @@ class SimulatedHosts(HostCaches):
         workspace: str,
         times: tuple[float, float],
         sizes: Sequence[PrefixSizes],
-        file: str = "",
         number: int = 0,
     ) -> CacheResult:
         """What the cache does with each pass of a call, and why.
 
         `times` are the start of the call and its time to first token, in seconds; calls come in the order they start.
-        `number` is that of the call (0: calls are counted), `file` where it is from: calls of different files are of
-        one conversation only if they begin with the same message. The cause is `unknown` unless it `explains`.
+        `number` is that of the call (0: calls are counted). The cause is `unknown` unless it `explains`.
         """
         if not (self.explains or rules.finds_without_lookback):
             return CacheResult(self._call_passes(prompts, rules, times, sizes), "unknown")
         self._calls = number or self._calls + 1
         pool, prompt, start = rules.pool(workspace), prompts[0], times[0]
-        relatives = self._lineage.forerunner(request, rules.model, pool, file)
+        relatives = self._lineage.forerunner(request, rules.model, pool)
         losses, cut = tuple[Loss, ...](), None
         if rules.matching == "named":
             lost, seen = None, relatives.nearest
@@ -208,6 +207,8 @@ class SimulatedHosts(HostCaches):
                 cut = None if losses else after.cut()
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
             cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
+            if rules.finds_without_lookback and not (rules.is_automatic or prompt.breakpoints):
+                cause = "no_breakpoint"
             if losses:  # the largest, the first of equal ones
                 cause = max(losses, key=lambda loss: loss.tokens).cause
             elif rules.finds_without_lookback and not rules.is_automatic and not outcomes[0].breakpoints:

@@ -139,7 +139,6 @@ class CallInspection(msgspec.Struct, frozen=True):
             tokens=tokens,
             added=whole - tokens,
             is_whole=len(change.kept) == len(change.was),
-            has_all_messages=self.request.thread.length >= before.thread.length,
             place=pool if is_moved else "",
             place_before=before.pool if is_moved else "",
             is_apart=self.relatives.line is None,
@@ -165,7 +164,14 @@ class CallInspection(msgspec.Struct, frozen=True):
         if latest is None and self.shared.depth < self.prompt.head.depth:
             keys = self.prompt.cache_keys[:2]
             others = (one for one in self.relatives.others() if one.shape.prompt.cache_keys[:2] == keys)
-            yield from islice((one for one in others if have_one_static(one.shape.request, self.request)), 1)
+            alike = (one for one in others if have_one_static(one.shape.request, self.request))
+            yield from islice(alike, self._writers, self._writers + 1)
+
+    @property
+    def _writers(self) -> int:
+        """How many calls of other conversations send what they share before one can read it, besides the latest: a unit
+        ends there only once two prompts have parted."""
+        return int(self.rules.matching == "units")
 
     def _find_shared_behind(self) -> Loss | None:
         """What a new conversation shares with an earlier one, long enough to be cached, behind what differs."""
@@ -174,6 +180,7 @@ class CallInspection(msgspec.Struct, frozen=True):
         read, known = self._read_prefix(), max(self.read, self.shared.depth)
         last = self.last or self.prompt.end
         own = [node.block for node in path(first_message_end(last, self.request), known) if node.block]
+        alike = 0
         for before in self.relatives.others() if own else ():
             if before.shape.prompt.cache_keys != self.prompt.cache_keys or not may_share(before, own):
                 continue
@@ -188,6 +195,9 @@ class CallInspection(msgspec.Struct, frozen=True):
             parted = found.now[0].parent if found else None
             length = self.sizes.of(parted) + found.tokens if found and parted else 0
             if not found or not self._is_material(found.tokens) or length < self.rules.minimum_tokens:
+                continue
+            alike += 1
+            if alike <= self._writers:
                 continue
             change = ContentChange(before, found.was, found.now, found.kept)
             first, other = change.first_pair(self.read)
@@ -329,12 +339,15 @@ class SentInspection(CallInspection, frozen=True):
 
     def _find_unread(self, shared: Prefix) -> Loss | None:
         near = [one for one in (self.relatives.nearest, self.relatives.latest) if one and one.entry]
+        entry, sender = shared, self.relatives.lineage.sender(shared)
         if self.rules.is_automatic:
-            entry, sender = shared, self.relatives.lineage.sender(shared)
             since = next((one for one in near if begins_with(one.end, shared)), sender)
         else:
             since = next((one for one in near if one.entry and begins_with(self.prompt.end, one.entry)), None)
-            entry = since.entry if since and since.entry else shared
+            if since and since.entry:
+                entry = since.entry
+            elif self.states.get(shared) in ENTRY_STATES:
+                since = sender
         first = next(iter(path(entry, self.read)), None) if entry.depth > self.read else None
         if first is None or since is None:
             return None

@@ -31,7 +31,7 @@ from cachecost.prompts.request import Request
 from cachecost.providers.rules import ModelRules
 
 MOST_RECENT = 16
-"""Conversations of a file that a new one is compared with."""
+"""Conversations that a new one is compared with."""
 OVERLAP = 0.5
 """The share of the messages after the first one that two threads must have in common to be one conversation."""
 
@@ -98,13 +98,13 @@ class Lineage:
         self._by_first: dict[Thread, ConversationLine] = {}
         self._begun: set[tuple[Thread, str]] = set()
         self._later: set[bytes] = set()
-        self._by_file: dict[str, dict[ConversationLine, None]] = {}
+        self._lines: dict[ConversationLine, None] = {}
 
     def find_shared(self, prompt: Prompt) -> Prefix:
         """The longest prefix of the prompt that was sent before, whether or not it was cached."""
         return next(node for node in prefixes_back(prompt.end) if node in self._sent or node.parent is None)
 
-    def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
+    def forerunner(self, request: Request, model: str, pool: str) -> Relatives:
         """The earlier calls that a call may be compared with.
 
         The nearest is the latest call that the thread goes on from; the same messages count only in the same place on
@@ -117,16 +117,16 @@ class Lineage:
             seen for node, seen in known if seen and (node is not thread or (seen.pool, seen.rules.model) == place)
         )
         nearest = next(earlier, None)
-        line = nearest.line if nearest else self._line_of(thread, file)
-        return Relatives(self, nearest, line, pool, model, file)
+        line = nearest.line if nearest else self._line_of(thread)
+        return Relatives(self, nearest, line, pool, model)
 
     def sender(self, prefix: Prefix) -> EarlierCall | None:
         """The first call that sent a prefix."""
         return self._sent.get(prefix)
 
-    def recent(self, file: str, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
-        """The latest calls of the latest conversations of a file, latest first."""
-        lines = (line for line in reversed(self._by_file.get(file, {})) if line is not apart_from)
+    def recent(self, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
+        """The latest calls of the latest conversations, whatever their files, latest first."""
+        lines = (line for line in reversed(self._lines) if line is not apart_from)
         for line in islice(lines, MOST_RECENT):
             if line.latest is not None:
                 yield line.latest
@@ -145,7 +145,6 @@ class Lineage:
         deepest: BreakpointPrefix | None,
         relatives: Relatives,
     ) -> None:
-        """Keep a call for those that come after it, and so little of it: any later one may continue it."""
         """Keep a call for those that come after it, and so little of it: any later one may continue it.
 
         What `find_change` reads of an earlier call, but for its messages, is one `CallShape` for all calls with its
@@ -166,11 +165,10 @@ class Lineage:
             self._by_first.setdefault(thread.beginning, line)
         if relatives.nearest is None or relatives.nearest.pool != pool:
             self._begun.add((thread.beginning, pool))
-        lines = self._by_file.setdefault(relatives.file, {})
-        lines.pop(line, None)
-        lines[line] = None
+        self._lines.pop(line, None)
+        self._lines[line] = None
 
-    def _line_of(self, thread: Thread, file: str) -> ConversationLine | None:
+    def _line_of(self, thread: Thread) -> ConversationLine | None:
         """The conversation of a thread that no earlier call leads to: one with the same first message, else the recent
         one with most messages in common, if those are enough, else one that begins with another version of it."""
         known = self._by_first.get(thread.beginning)
@@ -178,12 +176,12 @@ class Lineage:
             return known
         digests, best, found = frozenset(_later_digests(thread)), 0.0, None
         if not self._later.isdisjoint(digests):
-            for seen in self.recent(file):
+            for seen in self.recent():
                 others = seen.line.digests_of(seen.thread)
                 share = len(digests & others) / max(1, min(len(digests), len(others)))
                 if share >= OVERLAP and share > best:
                     best, found = share, seen.line
-        shorter = (seen for seen in self.recent(file) if seen.thread.length < thread.length)
+        shorter = (seen for seen in self.recent() if seen.thread.length < thread.length)
         return found or next((seen.line for seen in shorter if _begins_alike(thread, seen)), None)
 
 
@@ -217,7 +215,6 @@ class Relatives(msgspec.Struct, frozen=True, eq=False):
     line: ConversationLine | None
     pool: str
     model: str
-    file: str
 
     @property
     def latest(self) -> EarlierCall | None:
@@ -225,8 +222,8 @@ class Relatives(msgspec.Struct, frozen=True, eq=False):
         return self.line.latest if self.line else None
 
     def others(self) -> Iterator[EarlierCall]:
-        """The latest calls of other conversations of the file, of the same place and model, latest first."""
-        for call in self.lineage.recent(self.file, self.line):
+        """The latest calls of other conversations of the same place and model, latest first."""
+        for call in self.lineage.recent(self.line):
             if call.pool == self.pool and call.rules.model == self.model:
                 yield call
 
@@ -289,6 +286,11 @@ def find_change_since(before: EarlierCall, last: Prefix) -> ContentChange | None
     depth = parted.depth if parted else 0
     was, now = path(before.entry, depth), path(last, depth)
     kept = unchanged(was, now)
+    if now[0].layer is Layer.TOOLS and kept:  # a tool that moved was sent before, too
+        sent = {node.block.digest for node in was if node.block and node.layer is Layer.TOOLS}
+        moved = {node for node in now if node.block and node.layer is Layer.TOOLS and node.block.digest in sent}
+        both = moved.union(kept)
+        kept = [node for node in now if node in both]
     return ContentChange(before, was, now, kept) if kept else None
 
 
@@ -410,8 +412,8 @@ class Loss(msgspec.Struct, frozen=True):
     `since`. `gap_s` is the time since that call, `ttl` the TTL of an expired entry, `positions` the distance of an
     entry from the last breakpoint. `tokens` is the length of what was sent before and is lost by this cause;
     `added` that of new blocks among it, which no fix avoids. `is_whole`: all that `since` cached is sent again, as
-    it was or in another version; `has_all_messages`: at least as many messages are. `place` and `place_before` are
-    the pools of this call and of `since`, where they differ. `is_apart`: `since` is of another conversation;
+    it was or in another version. `place` and `place_before` are the pools of this call and of `since`, where they
+    differ. `is_apart`: `since` is of another conversation;
     `is_out_of_order`: and what both send comes after content of their own.
     """
 
@@ -433,4 +435,3 @@ class Loss(msgspec.Struct, frozen=True):
     place_before: str = ""
     is_apart: bool = False
     is_out_of_order: bool = False
-    has_all_messages: bool = False

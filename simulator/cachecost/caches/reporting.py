@@ -148,8 +148,23 @@ class ReadBounds:
 
 def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
     """An outcome of a billed prompt, which begins with the provider's own text: that is read at least."""
-    more = min(rules.shared_prefix_tokens, outcome.read + outcome.uncached) - outcome.read
-    return replace(outcome, read=outcome.read + more, uncached=outcome.uncached - more) if more > 0 else outcome
+    return with_least_read(outcome, rules.shared_prefix_tokens)
+
+
+def with_least_read(outcome: Outcome, tokens: int) -> Outcome:
+    """The outcome with at least so many tokens read: of what is written first, which begins after the read."""
+    more = min(tokens, outcome.total) - outcome.read
+    if more <= 0:
+        return outcome
+    hour = min(more, outcome.write_1h)
+    five = min(more - hour, outcome.write_5m)
+    return replace(
+        outcome,
+        read=outcome.read + more,
+        write_1h=outcome.write_1h - hour,
+        write_5m=outcome.write_5m - five,
+        uncached=outcome.uncached - (more - hour - five),
+    )
 
 
 def read_bounds(rules: ModelRules, predicted: int, reach: int, total: int) -> ReadBounds | None:

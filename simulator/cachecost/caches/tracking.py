@@ -284,8 +284,8 @@ class TrackedLineage(Lineage):
         shared = self._answers.shared = super().find_shared(prompt)
         return shared
 
-    def forerunner(self, request: Request, model: str, pool: str, file: str) -> Relatives:
-        found = super().forerunner(request, model, pool, file)
+    def forerunner(self, request: Request, model: str, pool: str) -> Relatives:
+        found = super().forerunner(request, model, pool)
         self._answers.nearest, self._answers.latest = number_of(found.nearest), number_of(found.latest)
         return found
 
@@ -294,9 +294,9 @@ class TrackedLineage(Lineage):
         self._answers.senders.append((prefix, number_of(found)))
         return found
 
-    def recent(self, file: str, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
+    def recent(self, apart_from: ConversationLine | None = None) -> Iterator[EarlierCall]:
         self._answers.is_recent = True
-        return super().recent(file, apart_from)
+        return super().recent(apart_from)
 
     def has_begun(self, thread: Thread, pool: str) -> bool:
         begun = self._answers.begun = super().has_begun(thread, pool)

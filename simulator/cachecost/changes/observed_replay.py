@@ -90,21 +90,17 @@ class RenderedCall:
 class ObservedReplay:
     """What a replay of steps recorded. Steps are numbered from 1 in their order, as `Loss.call` is.
 
-    `rows` and `rules` are those of the steps, `read_margins` the tokens by which their reads may be miscounted,
-    `prices` and `rendered` those of the calls that could be evaluated and that lost something. `unused` are writes that
-    no call read, and 1h writes where 5m would have lasted. `tracked` is the replay that others are derived from.
+    `rows` are those of the steps, `prices` and `rendered` those of the calls that could be evaluated and that lost
+    something. `unused` are writes that no call read, and 1h writes where 5m would have lasted. `tracked` is the replay
+    that others are derived from.
     """
 
     steps: Sequence[ReplayStep]
     tracked: TrackedReplay
     rows: list[CallRow] = field(default_factory=list)
-    read_margins: list[float] = field(default_factory=list)
-    rules: list[ModelRules | None] = field(default_factory=list)
     prices: dict[int, Prices] = field(default_factory=dict)
     rendered: dict[int, RenderedCall] = field(default_factory=dict)
     losses: list[Loss] = field(default_factory=list)
-    cuts: list[Loss] = field(default_factory=list)
-    """Changes of content by which a replay lost nothing; bills may show that the calls did."""
     unused: list[Loss] = field(default_factory=list)
     conversations: Conversations = field(default_factory=Conversations)
 
@@ -136,8 +132,6 @@ class ObservedReplay:
     def add(self, made: SimulatedCall) -> None:
         """The next step as simulated. Held losses are the bill's, and extra calls lose nothing that matters."""
         self.rows.append(made.row)
-        self.read_margins.append(made.read_margin)
-        self.rules.append(made.rules)
         position = len(self.rows)
         if made.prices:
             self.prices[position] = made.prices
@@ -147,7 +141,6 @@ class ObservedReplay:
                 return
             first = made.passes[0]
             self.losses += first.losses
-            self.cuts += [first.cut] if first.cut else []
             if first.losses:
                 self.rendered[position] = RenderedCall(first.prompt, made.rules)
             for loss in first.losses:

@@ -16,7 +16,7 @@ import msgspec
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall
+from cachecost.caches.losses import EarlierCall, have_one_static
 from cachecost.caches.tracking import (
     START,
     CacheUse,
@@ -59,7 +59,9 @@ class ReplayStep(msgspec.Struct, frozen=True):
 
     def with_change(self, change: Callable[[Call], Call]) -> ReplayStep:
         """Other content."""
-        call = change(self.call)
+        call, sent = change(self.call), self.call.request
+        if call.least_read is not None and _prompt_of(call.request) != _prompt_of(sent):
+            call = replace(call, least_read=None)
         return replace(self, call=call, content=call if self.content is self.call else change(self.content))
 
     def is_same(self, other: ReplayStep) -> bool:
@@ -68,6 +70,10 @@ class ReplayStep(msgspec.Struct, frozen=True):
             return self.call is other.call
         one, two = self.content, other.content
         return self.number == other.number and (one is two or _content_key(one) == _content_key(two))
+
+
+def _prompt_of(request: Request) -> tuple[int, int, int]:
+    return id(request.tools), id(request.system), id(request.thread)
 
 
 def _content_key(call: Call) -> tuple[object, ...]:
@@ -346,7 +352,7 @@ class ChangedReplay:
         if answers.is_recent:
             return False
         rules, prompt, pool = made.rules, made.passes[0].prompt, made.rules.pool(call.workspace)
-        relatives = lineage.forerunner(call.request, rules.model, pool, call.file)
+        relatives = lineage.forerunner(call.request, rules.model, pool)
         if not (
             self._match(relatives.nearest) == answers.nearest
             and self._match(relatives.latest) == answers.latest
@@ -558,17 +564,21 @@ class VolatileTail:
 
     @classmethod
     def find(cls, calls: Sequence[Call]) -> VolatileTail:
-        """Places whose blocks differ between calls of one conversation that are sent as many system blocks."""
-        last: dict[object, Part] = {}
+        """Places whose blocks differ between calls of one conversation, or of conversations with one static prefix,
+        that are sent as many system blocks."""
+        last: dict[object, Request] = {}
         seen: dict[tuple[int, int], dict[bytes, Block]] = {}
         for call in calls:
             request = call.request
             size = len(request.system.blocks)
-            conversation = (request.thread.up_to(1), size, call.host, call.workspace)
-            before = last.get(conversation)
-            last[conversation] = request.system
+            place = size, call.host, call.workspace
+            conversation = request.thread.up_to(1), *place
+            before, latest = last.get(conversation), last.get(place)
+            if before is None and latest and have_one_static(latest, request):
+                before = latest
+            last[conversation] = last[place] = request
             for index, block in enumerate(request.system.blocks):
-                was = before.blocks[index] if before else block
+                was = before.system.blocks[index] if before else block
                 if was.digest != block.digest and block.role:
                     seen.setdefault((size, index), {}).update({was.digest: was, block.digest: block})
         return cls({place: _span([*blocks.values()]) for place, blocks in seen.items()})

@@ -154,8 +154,9 @@ class Call(msgspec.Struct, frozen=True):
     content it holds only an answer with server tools. `number` is the call's place in its file, where the file is
     not in time order (0: it is). `most_read` is how many tokens the call can read at most, because its bill shows
     that what comes after them was lost (None: no limit), and with `is_lost_by_change` only while it changes what
-    the call before it sent. `rounding_s`: how many seconds later than `start` it may have begun, as its log has
-    whole seconds.
+    the call before it sent. `least_read` is how many tokens it reads at least, as billed, where something of it was
+    sent before, or may have been before the recording. `rounding_s`: how many seconds later than `start` it may have
+    begun, as its log has whole seconds.
 
     `billed` is the usage that came back, `status` the HTTP status (None: not recorded, so fine). `source` is who
     recorded the call, `session` the conversation that the log says it belongs to, `project` the folder that the agent
@@ -182,6 +183,7 @@ class Call(msgspec.Struct, frozen=True):
     number: int = 0
     most_read: int | None = None
     is_lost_by_change: bool = False
+    least_read: int | None = None
     rounding_s: float = 0.0
     billed: Usage | None = None
     iterations: tuple[Iteration, ...] = ()

@@ -19,7 +19,7 @@ from cachecost.caches.breakpoints import Outcome, PrefixCache
 from cachecost.caches.fixed_blocks import lacks_room
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.caches.losses import Loss
-from cachecost.caches.reporting import MachineRanges, with_shared_prefix
+from cachecost.caches.reporting import MachineRanges, with_least_read, with_shared_prefix
 from cachecost.caches.warm_starts import SentCall, WarmPrefixes, WarmStart, billed_reads, late_answers
 from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import DollarsByLayer, Spans, TokensByLayer, estimated_usd
@@ -41,7 +41,7 @@ from cachecost.prompts.request import Request, lacking_feature, refusal, sent_br
 from cachecost.providers.prices import NoPrice, PriceBook, Prices, moment_of, terms_of
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import UNPRICED, ZERO, Quote, Usage
-from cachecost.tokens.margins import PromptMargins
+from cachecost.tokens.margins import LAYER_ERROR, PromptMargins
 
 if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
@@ -457,8 +457,13 @@ class SimulatedCall(NamedTuple):
 
     @property
     def read_margin(self) -> float:
-        """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells."""
-        return (self.row.error_margin or 0.0) * self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0.0
+        """Tokens by which its read may be miscounted: the error margin of its counts, on what no bill tells, and a step
+        of the host's, at whose end it may be."""
+        doubt = self.passes[0].sizes.doubt(self.row.usage.read) if self.passes else 0
+        if not (doubt and self.row.error_margin and self.rules):
+            return 0.0
+        step = max(self.rules.step_tokens, self.rules.reported_step_tokens)
+        return max(self.row.error_margin, LAYER_ERROR) * doubt + step - 1
 
     @property
     def timeline(self) -> CallTimeline:
@@ -530,11 +535,9 @@ class Simulation:
         if call.most_read is not None:
             self._hosts.forget_longer(prompts[0], call.most_read, rules, sizes[0])
         times = call.start, call.ready_s
-        looked = self._hosts.inspect(
-            call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
-        )
+        looked = self._hosts.inspect(call.request, prompts, rules, call.workspace, times, sizes, self._number)
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None and rules.shared_prefix_most_tokens:
+        if call.billed is not None and call.billed.read and rules.shared_prefix_most_tokens:
             outcomes = [with_shared_prefix(one, rules) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)
@@ -547,6 +550,8 @@ class Simulation:
             if change and lost > 0:
                 more = lost + change.tokens if change in losses else max(lost, change.tokens - call.most_read)
                 losses, cause = (replace(change, tokens=more),), change.cause
+        if call.least_read is not None and (change or outcomes[0].hit or self._preparer.setup.is_warm_as_billed):
+            outcomes[0] = with_least_read(outcomes[0], call.least_read)
         if warm and not looked.losses and (hit := outcomes[0].hit) and hit.depth <= warm.prefix.depth:
             cause = WARM_START
         first = Pass(prompts[0], sizes[0], outcomes[0], losses, looked.cut)

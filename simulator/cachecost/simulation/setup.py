@@ -80,6 +80,11 @@ class ReplaySetup:
         """Whether bills may show what was cached before the first call."""
         return self.starts_warm or "warm_start" in self.rules.assumptions.given
 
+    @property
+    def is_warm_as_billed(self) -> bool:
+        """Whether what a bill read and no recorded call sent was cached before the first call."""
+        return self.may_start_warm and self.rules.assumptions.warm_start == "as_billed"
+
     def with_assumptions(self, assumptions: Mapping[str, object]) -> ReplaySetup:
         """The same setup with these assumptions over its own. Raises InputError."""
         if not assumptions:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
@@ -34,7 +35,6 @@ from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
 from cachecost.caches.reporting import reported_read
-from cachecost.changes.observed_replay import observe_replay
 from cachecost.changes.steps import PricedSimulation, Replays, as_sent
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall, SessionFile
@@ -55,40 +55,59 @@ error margin of the counts."""
 NOT_EXPLAINED: Cause = "billed_not_explained"
 
 
+class PaidSpan(NamedTuple):
+    """Tokens from `start` to `end` of a prompt that its bill shows to have been paid again, by a loss (None: nothing
+    explains it). `expected` are those that should have been read."""
+
+    bill: BilledCall
+    start: int
+    end: int
+    loss: Loss | None
+    expected: int
+
+    def cost(self, prices: CallPrices) -> Decimal:
+        """USD above the price of a read (0: unknown)."""
+        usd, before_it = (prices.rewrite_cost(self.bill, at - self.bill.read) for at in (self.end, self.start))
+        return ZERO if usd is None or before_it is None else usd - before_it
+
+
+def _spans_of(made: SimulatedCall, bill: BilledCall, bills: Sequence[BilledCall | None]) -> Iterator[PaidSpan]:
+    """What the bill of a call shows to have been paid again; `bills` are those of all calls."""
+    if made.row.error is not None or made.rules is None or not made.passes:
+        return
+    losses = list[tuple[Loss, BilledCall | None]]()
+    cut = made.passes[0].cut
+    for loss in (*made.losses, *([cut] if cut else [])):
+        before = bills[loss.since.number - 1] if loss.since else None
+        was_cached = before is None or _cached_after(before, made.rules) > 0  # as far as the bill before shows
+        if was_cached and not causes()[loss.cause].never_cached:
+            losses.append((loss, before))
+    expected = made.row.usage.read
+    for start, end, found in _find_paid_spans(bill, expected, made.read_margin, losses, made.rules):
+        yield PaidSpan(bill, start, end, found, expected)
+
+
 def _find_request_rewrites(
     logged: LoggedCalls, file_of: Mapping[int, SessionFile], prices: CallPrices
 ) -> Iterator[BilledRewrite]:
     """The rewrites that the bills of these calls show, in their order. `file_of` has files by the `id()` of bills."""
-    replays, bills = Replays(logged.workload()), [bill for _, bill in logged.calls]
-    observed = observe_replay(replays, replays.recorded)
-    losses: dict[int, list[tuple[Loss, BilledCall | None]]] = {}
-    for loss in (*observed.losses, *observed.cuts):
-        before = bills[loss.since.number - 1] if loss.since else None
-        was_cached = (
-            before is None or _cached_after(before, observed.rules[loss.call - 1]) > 0
-        )  # as far as the bill of the call that sent it before shows
-        if was_cached and not causes()[loss.cause].never_cached:
-            losses.setdefault(loss.call, []).append((loss, before))
-    for (call, bill), row, rules, margin in zip(
-        logged.calls, observed.rows, observed.rules, observed.read_margins, strict=True
-    ):
-        if row.error is not None or rules is None:
-            continue
-        expected = row.usage.read
-        for start, end, found in _find_paid_spans(bill, expected, margin, losses.get(row.call, []), rules):
-            usd, before_it = (prices.rewrite_cost(bill, at - bill.read) for at in (end, start))
-            cost = ZERO if usd is None or before_it is None else usd - before_it
+    bills, traffic = [bill for _, bill in logged.calls], logged.workload()
+    simulation = traffic.simulation()
+    for call, bill in zip(traffic.calls, bills, strict=True):
+        made = simulation.simulate(call)
+        for span in _spans_of(made, bill, bills):
+            found, tokens, cost = span.loss, span.end - span.start, span.cost(prices)
             if found is None:
-                words = _describe_unexplained(bill.read, expected, rules)
-                yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
+                words = _describe_unexplained(bill.read, span.expected, made.rules)
+                yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, tokens, cost, words)
                 continue
-            words, where = message(found, call.request, end - start), place(found, call.request)
+            words, where = message(found, call.request, tokens), place(found, call.request)
             is_elsewhere = causes()[found.cause].fixed_in == "time" or found.cause == "upstream_changed"
             if where not in words and not is_elsewhere:
                 words += f" at {where}"
             before = bills[found.since.number - 1] if found.since else None
             is_static = found.first.layer is not Layer.MESSAGES
-            what = found.cause, end - start, cost, words, seconds_between(before, bill), is_static
+            what = found.cause, tokens, cost, words, seconds_between(before, bill), is_static
             yield BilledRewrite(file_of[id(bill)], bill, before, *what)
 
 
@@ -114,7 +133,9 @@ def _find_paid_spans(
         limit = expected + loss.tokens
         if before is not None and not before.is_summed:
             cached = _cached_after(before, rules)
-            limit = cached if loss.is_whole or (rules.is_automatic and loss.has_all_messages) else min(limit, cached)
+            if rules.finds_without_lookback:
+                cached = reported_read(cached, bill.total_input, rules)
+            limit = cached if loss.is_whole else min(limit, cached)
         ends.append((limit, loss))
     ends.sort(key=lambda one: one[0])
     at = bill.read
@@ -122,8 +143,6 @@ def _find_paid_spans(
         ends.insert(0, (expected, None))
     for limit, cause in ends:
         stop = min(limit, bill.total_input)
-        if rules.finds_without_lookback:
-            stop = reported_read(stop, bill.total_input, rules)
         if stop - at > max(TOLERANCE, ESTIMATE * limit, 0.0 if cause else margin):
             yield at, stop, cause
             at = stop
@@ -142,7 +161,8 @@ def hold_losses(traffic: Workload) -> tuple[Workload, dict[int, int]]:
     if not _has_bills(traffic):
         return traffic, {}
     priced = traffic.simulation(hosts=UnexplainedHosts(), kind=PricedSimulation)
-    if not any(_is_short(call, priced.simulate(call)) for call in traffic.calls):
+    made = zip(traffic.calls, map(priced.simulate, traffic.calls), strict=True)
+    if not any(_is_short(*pair) or _is_read_more(*pair) for pair in made):
         return traffic, {}
     return _hold_short_calls(traffic, map(traffic.simulation().simulate, traffic.calls))
 
@@ -155,6 +175,8 @@ def _hold_short_calls(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple
     calls, expected = list[Call](), dict[int, int]()
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
         calls.append(call)
+        if _is_read_more(call, one):
+            calls[-1] = replace_struct(call, least_read=_billed_read(call))
         if not _is_short(call, one):
             continue
         if one.has_changed:
@@ -173,6 +195,14 @@ def _is_short(call: Call, made: SimulatedCall) -> bool:
     if read is None or len(made.passes) != 1:
         return False
     return expected - read > max(TOLERANCE, ESTIMATE * expected, made.read_margin)
+
+
+def _is_read_more(call: Call, made: SimulatedCall) -> bool:
+    """Whether a bill read more than a replay says, where the host decides what is kept: its rules are not all known."""
+    read, rules = _billed_read(call), made.rules
+    if read is None or rules is None or not rules.finds_without_lookback or len(made.passes) != 1:
+        return False
+    return read - made.row.usage.read > TOLERANCE
 
 
 def _billed_read(call: Call) -> int | None:
@@ -234,45 +264,45 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
     """
     if not all(call.billed or call.has_failed for call in traffic.calls):
         return explain_workload(traffic, assumptions)
-    held, expected, replay = traffic, dict[int, int](), None
+    held, replay, spans = traffic, None, dict[tuple[int, str], PaidSpan]()
+    bills = RecordedSessions(traffic.name).add_all(traffic.calls)
+
+    def noted(made: Iterable[SimulatedCall]) -> Iterator[SimulatedCall]:
+        for number, one in enumerate(made, 1):
+            if bill := bills[number - 1]:
+                found = _spans_of(one, bill, bills)
+                spans.update(((number, span.loss.cause if span.loss else NOT_EXPLAINED), span) for span in found)
+            yield one
+
     if _has_bills(traffic):
         replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
-        held, expected = _hold_short_calls(traffic, replay.run())
-    bills = RecordedSessions(traffic.name).add_all(traffic.calls)
+        held, _ = _hold_short_calls(traffic, noted(replay.run()))
     costs = {number: prices.cost(bill) if bill else ZERO for number, bill in enumerate(bills, 1)}
     limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
-    for number, read in expected.items():
-        bill = bills[number - 1]
-        cost = prices.rewrite_cost(bill, read - bill.read) if bill else None
-        if bill and cost and cost > 0:
+    for (number, _), span in spans.items():
+        if span.loss is None and (cost := span.cost(prices)) > 0:
             limits[number] -= cost
-            words = _describe_unexplained(bill.read, read, traffic.setup.rules_for(traffic.calls[number - 1]))
-            what = Layer.MESSAGES, "", read - bill.read, cost, words, code.fix
+            words = _describe_unexplained(
+                span.bill.read, span.expected, traffic.setup.rules_for(traffic.calls[number - 1])
+            )
+            what = Layer.MESSAGES, "", span.end - span.start, cost, words, code.fix
             unexplained.append(Finding(code.code, code.cause, number, *what, paid_again=cost))
     simulated, billed = explain_in_order(held, limits, assumptions, replay), sum(costs.values(), ZERO)
+
+    def as_billed(finding: Finding) -> Finding:
+        span = spans.get((finding.call, finding.cause)) if not finding.is_behind else None
+        return replace(finding, tokens=span.end - span.start, paid_again=span.cost(prices)) if span else finding
+
     fixed = billed - simulated.avoidable
     explanation = replace(
         simulated,
         billed=billed,
         lower_bound=min(simulated.lower_bound or fixed, fixed),  # the bill proves that it can cost so little
         not_explained=with_places(unexplained, traffic.calls),
-        findings=[_at_most_cached(one, bills) for one in simulated.findings],
-        notes=[_at_most_cached(one, bills) for one in simulated.notes],
+        findings=list(map(as_billed, simulated.findings)),
+        notes=list(map(as_billed, simulated.notes)),
     )
     return as_filed(explanation, traffic.calls)
-
-
-def _at_most_cached(finding: Finding, bills: Sequence[BilledCall | None]) -> Finding:
-    """The finding with no more tokens than the bill did not read of what the call before had cached: those of a changed
-    prompt are an estimate."""
-    bill, before = bills[finding.call - 1], bills[finding.since - 1] if finding.since else None
-    is_changed = causes()[finding.cause].fixed_in == "prompt" and not finding.is_behind
-    if bill is None or before is None or before.is_summed or bill.is_summed or not is_changed:
-        return finding
-    most = before.cached - bill.read
-    if not 0 < most < finding.tokens:
-        return finding
-    return replace(finding, tokens=most, paid_again=finding.paid_again * most / finding.tokens)
 
 
 def explain_account(account: BillAccount) -> Explanation:

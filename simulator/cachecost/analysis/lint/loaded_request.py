@@ -42,6 +42,7 @@ from cachecost.providers.rules import ModelRules, RuleBook
 from cachecost.providers.usage import Usage
 from cachecost.tokens.calibrated import BilledLengths
 from cachecost.tokens.factory import make_counter
+from cachecost.tokens.margins import LAYER_ERROR
 
 Confirmation = Literal["", "confirmed"]
 UNCONFIRMED: Confirmation = ""
@@ -167,6 +168,10 @@ class LoadedRequest:
     def error(self, tokens: int) -> float:
         """How far a length of `tokens` may be off: the counter's error on what no bill covers."""
         return self.error_margin * self.sizes.doubt(tokens)
+
+    def layer_error(self, tokens: int) -> float:
+        """The same where they end in the middle of a prompt: a layer alone may be off by more than all of it."""
+        return max(self.error_margin, LAYER_ERROR) * self.sizes.doubt(tokens) if self.error_margin else 0.0
 
     @property
     def live(self) -> tuple[SizedBreakpoint, ...]:
@@ -375,7 +380,8 @@ class RequestLoader:
         breakpoints = tuple(  # whether they are long enough is not decided yet
             SizedBreakpoint(one, wire_path(request, one), end.prefix, end.prefix.tokens, "near") for one, end in placed
         )
-        if rules.is_automatic and (last := last_breakpoint_place(request, "5m")):  # the whole prompt is cached
+        is_all_cached = rules.is_automatic or rules.implicit_breakpoint
+        if is_all_cached and (last := last_breakpoint_place(request, "5m")):
             breakpoints = (SizedBreakpoint(last, wire_path(request, last), prompt.end, prompt.end.tokens, "near"),)
         error_margin, is_sized = self._renderer(rules.generation, name).counter.error_margin, name == self._tokens
         return LoadedRequest(label, call, request, sent, rules, prompt, breakpoints, faults, error_margin, is_sized)

@@ -113,7 +113,8 @@ def settle(
         if left is not None and one.tokens is not None and bill.usage.read > left - one.tokens:
             before = left - one.tokens  # what stands before the finding; and what `b` had left there itself
             own = next((b.length(node) for node in b.nodes() if node in written), 0)
-            is_read_past = bill.usage.read > max(before + a.error(before), own + b.error(own)) + SAME
+            read_past = max(before + a.layer_error(before), own + b.layer_error(own))
+            is_read_past = bill.usage.read > read_past + SAME
         if left is not None and lost > SAME + error and not is_read_past:
             tokens = lost if one.tokens is None else min(one.tokens, lost)
             words = f"{one.message}; billed: {bill.usage.read:,} of {left:,} cached tokens read"
