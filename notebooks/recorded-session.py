@@ -69,7 +69,7 @@ replayed.plot()
 explained
 
 # %%
-explained.frame()[["call", "since", "layer", "tokens", "cost_usd", "message"]]
+explained.frame()[["call", "since_call", "layer", "tokens", "cost_usd", "message"]]
 
 # %% [markdown]
 # ## What to change

@@ -5,7 +5,7 @@ session = cachecost.read("recording.jsonl", tools_tokens=21_000, system_tokens=6
 cachecost.compare(session, ["none", "automatic", "progressive"])
 
 `read`, `replay`, `compare`, `validate`, `check`, `explain`, `lint`, `optimize`, `whatif`, `next_message`: every result
-has `frame()` (pandas; tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
+has `frame()` (pandas; the fields of `--json`), `plot()` (a matplotlib Figure) and a table for notebooks.
 """
 
 from __future__ import annotations

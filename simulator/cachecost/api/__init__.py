@@ -2,7 +2,7 @@
 
 `read` a recording, `replay` it under a strategy, `compare` strategies, `validate` predictions against bills. `explain`,
 `lint`, `optimize` and `whatif` find avoidable cost. `check` checks the budgets of scenarios. Every result has `frame()`
-(pandas: tokens as int, dollars as Decimal), `plot()` (a matplotlib Figure) and a table for notebooks.
+(pandas: the fields of `--json`), `plot()` (a matplotlib Figure) and a table for notebooks.
 """
 
 from __future__ import annotations

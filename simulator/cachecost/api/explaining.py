@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from cachecost.account.causes import causes
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
-from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
+from cachecost.api.html import Answered, HtmlTable, paragraph
 from cachecost.api.setup import (
     ModelOptions,
     RuleOptions,
@@ -33,6 +33,7 @@ from cachecost.api.setup import (
 )
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import change, count_text, dollars, margin_text, percent, tokens
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.hosts import AUTO_HOST
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     from cachecost.analysis.optimum.optimum import Optimum
 
 FINDING_FIELDS = (
-    "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
-    "timestamp file line"
+    "code cause call since_call layer block tokens cost_usd paid_again_usd message excerpt behind fix diagnostics "
+    "session session_call project agent timestamp file line"
 )
 MOST_CALLS = 6
 RULE_OPTIONS = ("as_of", "host", "rules", "prices")
@@ -65,16 +66,14 @@ class ExplainResult(Answered, Explanation):
             sums[str(finding.cause)] = sums.get(str(finding.cause), ZERO) + finding.cost
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
-    def frame(self) -> pd.DataFrame:
-        """One row per finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
-        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`; of
-        the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per finding: `code`, `cause`, `call` (from 1), `since_call` (the call it is compared with), `layer`,
+        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` that its fix nets,
+        `paid_again_usd`, `message`, `excerpt`, `behind` (it shows once others are fixed), `fix`; of the call `session`,
+        `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
+        from cachecost.views.explain.text import explanation_object
 
-        rows = rows_of(self.findings, FINDING_FIELDS)
-        for row in rows:
-            row |= {"cause": str(row["cause"]), "layer": str(row["layer"])}
-        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FINDING_FIELDS.split()])
+        return frame_of(explanation_object(self)["findings"], money, FINDING_FIELDS.split())
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -154,20 +153,18 @@ def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | No
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
 
 
-LINT_FIELDS = "code name severity path call calls tokens message fix session file line bill explains_as"
-
-
 class LintResult(list[LintFinding]):
     """The findings, most severe first."""
 
-    def frame(self) -> pd.DataFrame:
-        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
-        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
-        `message`, `fix`; `session`, `file` and `line` of that call; `bill` ("confirmed" where its bill shows it), and
-        `explains_as`, the code under which `explain` prices it."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the `request` (its number),
+        `call` (the first with this finding; NA outside a log), `calls` (their number), `message`, `why`, `fix`,
+        `source` (of the rule), `tokens` concerned (NA: unknown), `offset` and `excerpt` in the text; `session`, `file`
+        and `line` of that call; `bill` ("confirmed" where its bill shows it), and `explains_as`, the code under which
+        `explain` prices it."""
+        from cachecost.views.lint import FIELDS, lint_object
 
-        return pd.DataFrame(rows_of(self, LINT_FIELDS), columns=LINT_FIELDS.split())
+        return frame_of(lint_object(self, len(self))["findings"], money, FIELDS)
 
     def plot(self) -> Figure:
         """The number of findings, one bar per code."""
@@ -253,16 +250,14 @@ class OptimizeResult:
 
         return " ".join(answer(self.optimum))
 
-    def frame(self) -> pd.DataFrame:
-        """One row per strategy, cheapest first: `cost_usd` (Decimal), `above_lower_bound` (ratio to the lower bound),
-        `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
-        import pandas as pd
-
-        rows = [
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per strategy, cheapest first: `cost_usd`, `above_lower_bound` (ratio to the lower bound), `refused`
+        (calls that the API would refuse; if there are any, its dollars have no meaning)."""
+        rows = (
             {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
             for name, usd, refused in self._costs()
-        ]
-        return pd.DataFrame(rows).set_index("strategy")
+        )
+        return frame_of(rows, money, index="strategy")
 
     def plot(self) -> Figure:
         """USD of the plan, the recording and the best presets, and the lower bound."""

@@ -26,11 +26,13 @@ from cachecost.analysis.next_message.choices import (
     parse_content,
 )
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
-from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
+from cachecost.api.html import Answered, HtmlTable, paragraph
 from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
+from cachecost.base.frames import MoneyColumn, flat_rows, frame_of
+from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
@@ -42,18 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-BILL_FIELDS = (
-    "models first last calls hit_rate input_tokens=usage.input_tokens read=usage.read write_5m=usage.write_5m "
-    "write_1h=usage.write_1h output_tokens=usage.output_tokens cost_usd=cost fees_usd=cost_by_class "
-    "rewritten_usd=rewritten saved_by_caching_usd=saved_by_caching"
-)
 REWRITE_FIELDS = (
-    "cause session=call.session project=file.project agent=call.agent time=call.start file=file.path line=call.line "
-    "model=call.model tokens cost_usd=cost message=words"
-)
-NEXT_FIELDS = (
-    "name kind cost_usd=cost first_usd=first read=usage.usage.read write_5m=usage.usage.write_5m "
-    "write_1h=usage.usage.write_1h input=usage.usage.input_tokens output=usage.usage.output_tokens breaks_even_after"
+    "cause session project agent time file line call model tokens cost_usd idle_s message cache_miss_reason"
 )
 
 
@@ -70,24 +62,23 @@ class BillResult:
         """`cost`, `necessary`, `rewritten`, `saved_by_caching` (USD), `usage` (tokens), `hit_rate`, `causes`."""
         return summarize(self.account).total
 
-    def frame(self, by: str = "session") -> pd.DataFrame:
-        """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
-        import pandas as pd
+    def frame(self, by: str = "session", *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per session, project, day, week, month, model or agent, which is its `key`: the rows of
+        `bill --csv`."""
+        from cachecost.views.bill.json_output import csv_rows
 
         check_choice("by", by, list(ROWS_BY))
-        project = "" if by == "project" else "project"
-        rows = rows_of(summarize(self.account, by).rows, f"{by}=key {project} {BILL_FIELDS}")
-        for row in rows:
-            row |= {"models": ", ".join(row["models"]), "fees_usd": row["fees_usd"]["fees"]}
-        return pd.DataFrame(rows)
+        summary = summarize(self.account, by)
+        [columns] = flat_rows(csv_rows(replace(summary, rows=[summary.total])))
+        return frame_of(csv_rows(summary), money, columns)
 
-    def rewrites(self) -> pd.DataFrame:
-        """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`
-        (seconds since the epoch), `file`, `line`, `model`, `tokens`, `cost_usd` (Decimal), `message`."""
-        import pandas as pd
+    def rewrites(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`,
+        `file`, `line`, `call`, `model`, `tokens`, `cost_usd`, `idle_s` (seconds since its cache was last used),
+        `message`, `cache_miss_reason`."""
+        from cachecost.views.bill.json_output import rewrite_object
 
-        rows = rows_of(self.account.rewrites, REWRITE_FIELDS)
-        return pd.DataFrame([{**row, "cause": str(row["cause"])} for row in rows])
+        return frame_of(map(rewrite_object, self.account.rewrites), money, REWRITE_FIELDS.split())
 
     def advice(self) -> list[Advice]:
         """The changes that would have saved most, the best first."""
@@ -171,15 +162,13 @@ class NextResult(Answered):
         """Whether a keep-alive is worth it, and up to how many; None where the cache is cold."""
         return self.choice.keep_alive
 
-    def frame(self) -> pd.DataFrame:
-        """One row per alternative: `name`, `kind`, `cost_usd` (Decimal, with what is paid first), `first_usd`, tokens
-        `read`, `write_5m`, `write_1h`, `input`, `output`, and `breaks_even_after` (messages)."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per alternative: `kind`, `cost_usd` (with what is paid first), `usage.…` (tokens), `first.cost_usd`
+        and `first.usage.…` of what is paid first, `breaks_even_after` (messages), `note`."""
+        from cachecost.views.next.json_output import next_object
 
-        rows = rows_of(self.choice.alternatives, NEXT_FIELDS)
-        for row in rows:
-            row["first_usd"] = row["first_usd"].cost if row["first_usd"] else None
-        return pd.DataFrame(rows).set_index("name")
+        rows = next_object(self.choice, self.state, 0.0, 0, self.is_simulated)["alternatives"]
+        return frame_of(({**row, "first": row["first"] or {}} for row in rows), money, index="name")
 
     def plot(self) -> Figure:
         """USD of the next message, one bar per alternative."""

@@ -27,10 +27,11 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import verdict_of
-from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph, rows_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
@@ -289,10 +290,6 @@ def day_from(as_of: date | str | None, keyword: str = "as_of") -> date | None:
         raise InputError([Fault(f"{keyword}:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
 
 
-FIELDS = (
-    "name kind does cost_usd=cost saving_usd=saving share error_usd=error calls_changed extra_calls keeps_answers "
-    "supported depends_on"
-)
 MOST_BARS = 12
 
 
@@ -318,14 +315,14 @@ class Alternatives(Answered):
         """The alternatives that save money and keep the answers, largest saving first."""
         return [one for one in self.whatif.alternatives if one.is_gain and one.keeps_answers]
 
-    def frame(self) -> pd.DataFrame:
-        """One row per alternative: `kind`, what it `does`; `cost_usd`, `saving_usd` and `error_usd` (± of the saving)
-        as Decimal, None if not evaluated; `share` of the cost; `calls_changed`, `extra_calls`; `keeps_answers`;
-        `supported` ("yes", or why not); `depends_on` (assumptions that change the sign of the saving)."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per alternative: `kind`, what it `does`; `cost_usd`, `most_usd` (without best-effort hits),
+        `saving_usd` and `error_usd` (± of the saving), NaN if not evaluated; `share` of the cost; `calls_changed`,
+        `extra_calls`; `keeps_answers`, on which `assumption`; `supported` ("yes", or why not); `depends_on` (a list of
+        assumptions that change the sign of the saving)."""
+        from cachecost.views.whatif import whatif_object
 
-        rows = rows_of(self.whatif.alternatives, FIELDS)
-        return pd.DataFrame([{**row, "depends_on": ", ".join(row["depends_on"])} for row in rows]).set_index("name")
+        return frame_of(whatif_object(self.whatif)["alternatives"], money, index="name")
 
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each alternative that changes the cost and keeps the answers."""
@@ -393,6 +390,15 @@ class Replay(Ledger):
 
     If not `is_priced`, the model is self-hosted without a price: `cost` has no meaning, only tokens have.
     """
+
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per call: the fields of `replay --json`, with `usage.…` in tokens and `cost_by_class_usd.…`; a call
+        with an error has `error.type` and `error.message` instead."""
+        from cachecost.views.replay.call_rows import call_object
+
+        priced = ((row, row.cost.by_class() if row.is_priced else None) for row in self.rows)
+        rows = ({**call_object(row), "cost_by_class_usd": classes} for row, classes in priced)
+        return frame_of(rows, money).drop(columns="format")
 
     def plot(self) -> Figure:
         """One column per call, as high as its prompt: read, written and uncached tokens."""
@@ -499,6 +505,12 @@ def _as_replay(ledger: Ledger) -> Replay:
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
 
 
+STRATEGY_FIELDS = (
+    *("name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "vs_first", "lower_bound_usd"),
+    *("inquiries", "cost_per_inquiry_usd"),
+)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """A comparison of strategies. `question` and `variants` (by name) are those of a scenario."""
@@ -536,24 +548,24 @@ class Result:
         """The variants of the scenario, each as a result."""
         return {one.variant: Result(one, self.question) for one in self.others}
 
-    def frame(self) -> pd.DataFrame:
-        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`,
-        `input` (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `lower_bound_usd`
-        (the lower bound; None if not computed) and `question_usd` (one side question with all its calls); the ratio
-        `vs_first`; the ranks `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies
-        do by less than the error margin; NA: not compared).
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per strategy: `calls` and `errors` (refused calls); `usage.…` (tokens); `cost_usd`, its error margin
+        from token counts `error_usd`, `cost_by_class_usd.…`, `lower_bound_usd` (NaN if not computed); the ratio
+        `vs_first`; `inquiries` (side questions) and `cost_per_inquiry_usd` (one with all its calls); the ranks
+        `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies do by less than the
+        error margin; NA: not compared).
         """
-        import pandas as pd
+        from cachecost.views.run.report import comparison_object
 
-        summary, rows = summarise(self.comparison), []
+        summary = summarise(self.comparison)
         ranks = rank_fields(summary)
-        for line in summary.lines:
-            used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
-            cost, error = (line.cost.total, line.error) if line.is_priced else (None, None)
-            compared = {"vs_first": line.vs_first, "lower_bound_usd": line.lower_bound, "question_usd": line.question}
-            row = {"strategy": line.name, "calls": line.calls, **used, "cost_usd": cost, "error_usd": error}
-            rows.append({**row, **compared, "refused": line.refused, **ranks[line.name]})
-        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(("rank_from", "rank_to"), "Int64"))
+        errors = {line.name: line.error if line.is_priced else None for line in summary.lines}
+        rows = []
+        for row in comparison_object(self.comparison)["strategies"]:
+            name = row["name"]
+            fields = {field: row[field] for field in STRATEGY_FIELDS}
+            rows.append({**fields, "error_usd": errors[name], **ranks[name]})
+        return frame_of(rows, money, index="name")
 
     def plot(self, picture: Picture = "dollars") -> Figure:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars
