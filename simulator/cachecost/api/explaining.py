@@ -16,9 +16,8 @@ from cachecost.account.causes import causes
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
 from cachecost.api.html import Answered, HtmlTable, paragraph
+from cachecost.api.keywords import ModelOptions, RuleOptions, named_keywords
 from cachecost.api.setup import (
-    ModelOptions,
-    RuleOptions,
     Source,
     StrategyLike,
     calls_in,
@@ -52,7 +51,6 @@ FINDING_FIELDS = (
     "session session_call project agent timestamp file line"
 )
 MOST_CALLS = 6
-RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -112,6 +110,7 @@ class ExplainResult(Answered, Explanation):
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, sure))
 
 
+@named_keywords(ModelOptions)
 def explain(
     source: Source, strategy: StrategyLike | None = None, *, assumptions: bool = False, **options: Unpack[ModelOptions]
 ) -> ExplainResult:
@@ -149,7 +148,7 @@ def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | No
         return None
     if found.skipped:
         raise InputError(found.skipped)
-    rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
+    rules = {name: value for name, value in options.items() if name in RuleOptions.__annotations__}
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
 
 
@@ -191,6 +190,7 @@ class LintResult(list[LintFinding]):
         return paragraph(self._answer(), strong=True) + (table.html() if self else "")
 
 
+@named_keywords()
 def lint(
     request: Mapping[str, Any] | Source,
     next_request: Mapping[str, Any] | None = None,
@@ -310,6 +310,7 @@ class OptimizeResult:
         return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
 
 
+@named_keywords(ModelOptions)
 def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
     """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
 

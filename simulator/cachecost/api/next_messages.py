@@ -27,7 +27,8 @@ from cachecost.analysis.next_message.choices import (
 )
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
 from cachecost.api.html import Answered, HtmlTable, paragraph
-from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
+from cachecost.api.keywords import Counter, RuleOptions, named_keywords
+from cachecost.api.setup import check_choice, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
@@ -110,6 +111,7 @@ class BillResult:
         return paragraph(self._answer(total), strong=True) + (table.html() if total.causes else "")
 
 
+@named_keywords(RuleOptions)
 def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
     """What the sessions in files and folders cost, what was paid to write cached tokens again, and why.
 
@@ -192,6 +194,7 @@ class NextResult(Answered):
         return paragraph(self._answer(), strong=True) + table.html()
 
 
+@named_keywords(RuleOptions)
 def next_message(
     path: str | Path,
     *,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from cachecost.analysis.comparison.summary import (
 )
 from cachecost.analysis.comparison.verdict import verdict_of
 from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph
+from cachecost.api.keywords import COUNTERS, CountOptions, ModelOptions, RuleOptions, named_keywords
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
@@ -83,6 +84,7 @@ Source = Conversation | Recording | str | Path
 """A result of `read`, or the path of a recording in any known format."""
 
 
+@named_keywords()
 def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
     """Read a recording in any known format: a conversation, or a log of calls.
 
@@ -181,35 +183,6 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
     return specs
 
 
-Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok", "native"]
-COUNTERS: tuple[Counter, ...] = get_args(Counter)
-
-
-class RuleOptions(TypedDict, total=False):
-    """Keywords of every function. `as_of` is the day whose rules and prices hold, a date or "2026-03-07"; the default
-    is the day of each call of a log, else that of the shipped data. `host` is the host of calls that name none. `rules`
-    are assumptions by name (`cachecost rules --assumptions`). `prices` is a price file of your own."""
-
-    as_of: date | str | None
-    host: str
-    rules: Mapping[str, object] | None
-    prices: str | Path | None
-
-
-class CountOptions(RuleOptions, total=False):
-    """`tokens` is the token counter: calibrated (the default: calibrated on the bills, else auto), auto, tiktoken,
-    bytes, ctok or native.
-    """
-
-    tokens: Counter | None
-
-
-class ModelOptions(CountOptions, total=False):
-    """`model` is the model of all calls; the default is that of the recording."""
-
-    model: str | None
-
-
 def setup_of(
     *,
     as_of: date | str | None = None,
@@ -270,7 +243,7 @@ def only_supported(workload: Workload, function: str) -> Workload:
 
     supported, left_out = supported_calls(workload, function)
     for note in left_out.notes(function):
-        warn(note, stacklevel=3)
+        warn(note, stacklevel=4)  # the caller of the public function, whose keywords are checked in between
     return supported
 
 
@@ -357,6 +330,7 @@ class Alternatives(Answered):
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
 
+@named_keywords(CountOptions)
 def whatif(
     source: Source,
     *,
@@ -418,6 +392,7 @@ class Replay(Ledger):
         return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
 
 
+@named_keywords(ModelOptions)
 def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
     """The usage and cost of each call under `strategy`, a preset's name or a mapping with the keys of a scenario.
 
@@ -429,6 +404,7 @@ def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpa
     return _replay(recorded, spec_of(given), options)
 
 
+@named_keywords(ModelOptions)
 def compare(
     source: Source,
     strategies: Sequence[StrategyLike] | None = None,

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import Unpack
 
 from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph
-from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
+from cachecost.api.keywords import RuleOptions, named_keywords
+from cachecost.api.setup import check_choice, check_files, compare, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
 from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
@@ -93,6 +94,7 @@ class CheckResult(Answered):
         return paragraph(self._answer(), strong=True) + table.html()
 
 
+@named_keywords()
 def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> CheckResult:
     """Check one or more scenarios against their budgets, and their baselines in `reports`. Writes nothing.
 
@@ -168,23 +170,26 @@ class ValidationResult(Answered):
         return table.html() + "".join(map(paragraph, words))
 
 
+@named_keywords(RuleOptions)
 def validate(
-    *logs: str | Path, assumptions: bool = False, calibrated: bool = True, **options: Unpack[CountOptions]
+    *logs: str | Path,
+    assumptions: bool = False,
+    calibrated: bool = True,
+    tokens: Literal["ctok", "tiktoken"] | None = None,
+    **options: Unpack[RuleOptions],
 ) -> ValidationResult:
     """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
 
     Token counts are calibrated on the bills of other calls, never on the call's own; without `calibrated`, on no bill.
-    `assumptions` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
-    installed) or tiktoken. Raises InputError, CannotEvaluate.
+    `assumptions` counts the exact calls under each assumption about open rules. `tokens` is the token counter: ctok
+    (the default, if installed) or tiktoken. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.fidelity.validation import Validation
 
-    given: dict[str, Any] = dict(options)
-    tokens = given.pop("tokens", None)
     if tokens is not None:
         check_choice("tokens", tokens, TEXT_COUNTERS)
     paths = [input_path(log) for log in logs]
     check_files(paths)
-    validation = Validation(paths, setup_of(**given), tokens, calibrated)
+    validation = Validation(paths, setup_of(**options), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if assumptions else fidelity)
