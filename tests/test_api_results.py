@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
@@ -40,6 +41,19 @@ budget:
 """
 
 
+def _clock_log(folder: Path) -> Path:
+    """Three calls to a cache that finds by itself what was sent before; the system prompt begins with the time."""
+    path, lines = folder / "clock.jsonl", []
+    for turn in range(1, 4):
+        asked = [{"role": "user", "content": f"question {number} " + "abc " * 1_500} for number in range(turn)]
+        sent = [message for question in asked for message in (question, {"role": "assistant", "content": "yes " * 9})]
+        system = [{"type": "text", "text": f"It is 10:0{turn}. " + "word and more " * 1_500}]
+        request = {"model": "gpt-5.5", "max_tokens": 100, "system": system, "messages": sent[:-1]}
+        lines.append({"timestamp": f"2026-11-21T10:0{turn}:00Z", "host": "openai", "request": request})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
 def _check(folder: Path) -> cachecost.CheckResult:
     scenario = folder / "small.yaml"
     scenario.write_text(BUDGET, encoding="utf-8")
@@ -48,7 +62,7 @@ def _check(folder: Path) -> cachecost.CheckResult:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    log = cachecost.read(LOG)
+    log, clock = cachecost.read(LOG), _clock_log(tmp_path_factory.mktemp("clock"))
     result = cachecost.compare(log, ["as recorded", "none", {"name": "<i>mine</i>", "preset": "automatic@1h"}])
     return {
         "replay": cachecost.replay(log, "automatic"),
@@ -58,6 +72,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "explain": cachecost.explain(log),
         "lint": cachecost.lint(BODY),
         "optimize": cachecost.optimize(TALK),
+        "optimize_content": cachecost.optimize(clock),
+        "replay_range": cachecost.replay(clock),
         "whatif": cachecost.whatif(log, assumptions=False),
         "next_message": cachecost.next_message(LOG, tools=5000),
         "bill": cachecost.bill(LOG),
@@ -70,6 +86,7 @@ USAGE += "cache_creation.ephemeral_1h_input_tokens output_tokens"
 TOKENS = " ".join(f"usage.{name}" for name in USAGE.split())
 COLUMNS = {
     "replay": f"call timestamp model strategy {TOKENS} cost_usd cause",
+    "replay_range": f"call timestamp model strategy {TOKENS} cost_usd cost_range_usd cause",
     "compare": f"calls errors {TOKENS} cost_usd",
     "validate": "source call line model kind predicted.input_tokens predicted.cache_read_input_tokens",
     "check": "scenario strategy budget limit actual verdict message file line column",
@@ -77,14 +94,15 @@ COLUMNS = {
     "lint": "code name severity path request call calls message why fix source tokens offset excerpt session file line "
     "bill explains_as",
     "optimize": "cost_usd above_lower_bound refused",
+    "optimize_content": "cost_usd above_lower_bound refused",
     "whatif": "kind does cost_usd most_usd saving_usd share calls_changed extra_calls error_usd keeps_answers",
     "next_message": f"kind cost_usd {TOKENS} breaks_even_after note first.cost_usd",
     "bill": f"key session project agent client model first last calls hit_rate {TOKENS} cost_usd",
     "monthly": "usd_per_month low_usd_per_month high_usd_per_month",
 }
 ROWS = {
-    "replay": 62, "compare": 3, "validate": 62, "check": 2, "explain": 3, "lint": 1, "optimize": 80, "whatif": 20,
-    "next_message": 6, "bill": 1, "monthly": 3,
+    "replay": 62, "replay_range": 3, "compare": 3, "validate": 62, "check": 2, "explain": 3, "lint": 1, "optimize": 80,
+    "optimize_content": 2, "whatif": 20, "next_message": 6, "bill": 1, "monthly": 3,
 }  # fmt: skip
 """At least so many rows."""
 COUNTS = {"call", "calls", "tokens", "extra_calls", "refused", "errors", *TOKENS.split()}
@@ -98,7 +116,7 @@ def test_a_frame_can_be_computed_with(name: str, results: dict[str, Any]) -> Non
     assert list(frame.columns)[: len(wanted)] == wanted
     assert len(frame) >= ROWS[name]
     money = [column for column in frame if "usd" in re.split("[_.]", column)]
-    assert all(frame[column].dtype == "float64" for column in money)
+    assert all(frame[column].dtype == "float64" for column in money if column != "cost_range_usd")
     kinds = {column: str(frame[column].dtype) for column in frame}
     assert {kinds[column] for column in COUNTS & set(frame) if frame[column].notna().all()} <= {"int64"}
     assert {kinds[column] for column in COUNTS & set(frame) if frame[column].isna().any()} <= {"Int64"}
@@ -110,7 +128,7 @@ def test_a_frame_can_be_computed_with(name: str, results: dict[str, Any]) -> Non
 def test_a_frame_has_exact_dollars_on_request(name: str, results: dict[str, Any]) -> None:
     rounded, exact = results[name].frame(), results[name].frame(money="decimal")
     assert list(rounded.columns) == list(exact.columns)
-    for column in (column for column in exact if "usd" in re.split("[_.]", column)):
+    for column in (column for column in exact if "usd" in re.split("[_.]", column) and column != "cost_range_usd"):
         stated = [value for value in exact[column] if value is not None]
         assert all(isinstance(value, Decimal) for value in stated), column
         assert [float(value) for value in stated] == rounded[column].dropna().tolist()
@@ -280,6 +298,24 @@ def test_what_results_say_agrees(results: dict[str, Any]) -> None:
     assert other["ttl=1h"].cost == other.frame(money="decimal")["cost_usd"]["ttl=1h"]
     validated = results["validate"]
     assert validated.score.exact_hits == int((validated.frame()["exact"] & (validated.frame()["kind"] == "hit")).sum())
+
+
+def test_a_cache_without_breakpoints_has_a_plan_of_its_content(tmp_path: Path, results: dict[str, Any]) -> None:
+    """The answer of the command."""
+    log, plan = _clock_log(tmp_path), results["optimize_content"]
+    found = json.loads(run_here("optimize", log, "--json").stdout)
+    assert [change["name"] for change in found["best"]["changes"]] == ["volatile=last"]
+    assert (plan.cost, plan.is_optimal) == (Decimal(found["best"]["cost_usd"]), found["proved_optimal"])
+    assert plan.lower_bound == Decimal(found["lower_bound_usd"])
+    assert plan.frame(money="decimal").loc["as recorded", "cost_usd"] == Decimal(found["strategies"]["as recorded"])
+    assert plan.answer.startswith(found["best"]["words"])
+    assert "volatile=last: the words that change" in plan._repr_html_()
+
+
+def test_the_log_decides_the_model_of_calls_as_recorded() -> None:
+    for function in (cachecost.explain, cachecost.optimize):
+        with pytest.raises(cachecost.InputError, match="model: expected nothing: as recorded"):
+            function(cachecost.read(LOG), model="claude-haiku-4-5")
 
 
 def test_a_clean_request_has_an_empty_frame_with_its_columns() -> None:

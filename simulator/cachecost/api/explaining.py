@@ -9,6 +9,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from warnings import warn
 
 from typing_extensions import Unpack
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cachecost.analysis.optimum.optimum import Optimum
+    from cachecost.analysis.whatif.content_plan import ContentPlan
 
 FINDING_FIELDS = (
     "code cause call since_call layer block tokens cost_usd paid_again_usd message excerpt behind fix diagnostics "
@@ -224,9 +226,21 @@ DISTANT = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptimizeResult:
-    """The cheapest plan that was found (`optimum.plan`), its cost, and the lower bound."""
+    """The cheapest plan that was found (`optimum`), its cost, and the lower bound.
 
-    optimum: Optimum
+    The plan has breakpoints, TTLs and extra calls. Where caches find by themselves what was sent before, it has
+    `changes` of the content, and the lower bound is that of the requests as it sends them.
+    """
+
+    optimum: Optimum | ContentPlan
+    answer: str
+    """What to do, and what it saves."""
+    first: str
+    """How the calls were sent: "as recorded", or the strategy of a conversation."""
+    others: tuple[tuple[str, Decimal, int], ...]
+    """The cost of the strategies that were compared (name, USD, refused calls)."""
+    bound: str
+    remarks: tuple[str, ...]
 
     @property
     def cost(self) -> Decimal:
@@ -242,13 +256,6 @@ class OptimizeResult:
     def is_optimal(self) -> bool:
         """Whether the plan is provably optimal."""
         return self.optimum.is_optimal
-
-    @property
-    def answer(self) -> str:
-        """What to do, and what it saves."""
-        from cachecost.views.optimum.text import answer
-
-        return " ".join(answer(self.optimum))
 
     def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
         """One row per strategy, cheapest first: `cost_usd`, `above_lower_bound` (ratio to the lower bound), `refused`
@@ -268,15 +275,12 @@ class OptimizeResult:
             if usd <= DISTANT * self.lower_bound:
                 above = f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound"
                 entries.append(ChartBar(name, usd, dollars(usd), above, name == PLAN))
-        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
-        return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
+        return bars(f"{dollars(self.cost)}; {self.bound}", entries[:MOST_BARS], ("lower bound", self.lower_bound))
 
     def __repr__(self) -> str:
         return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
-        from cachecost.views.optimum.text import facts
-
         table = HtmlTable(("strategy", "cost", "above the lower bound"))
         for name, usd in self._distinct()[:MOST_ROWS]:
             over = percent(change(usd, self.lower_bound), signed=True)
@@ -286,20 +290,15 @@ class OptimizeResult:
         if rest := self._distinct()[MOST_ROWS:]:
             number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
             below.append(f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all")
-        below += [f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules")]
-        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, below))
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, (*below, *self.remarks)))
 
     def _costs(self) -> list[tuple[str, Decimal, int]]:
-        found = self.optimum
-        costs = [(PLAN, found.usd, 0), *((one.name, one.usd, one.refused) for one in found.presets)]
-        if found.recorded_usd is not None:
-            costs.append((found.first, found.recorded_usd, 0))
-        return sorted(costs, key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
+        return sorted([(PLAN, self.cost, 0), *self.others], key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
 
     def _distinct(self) -> list[tuple[str, Decimal]]:
         """Strategies of the same cost as one entry; strategies with refused calls are left out."""
         groups: dict[Decimal, list[str]] = {}
-        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.optimum.first)]
+        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.first)]
         for name, usd, refused in self._costs():
             if not refused and (name, usd) not in own:
                 groups.setdefault(usd, []).append(name)
@@ -314,17 +313,44 @@ class OptimizeResult:
 def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
     """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
 
-    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Calls
-    whose cache has no lookback breakpoints are left out, with a warning. Raises InputError, CannotEvaluate.
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Where all
+    caches find by themselves what was sent before (OpenAI, DeepSeek …), the plan has changes of the content. Else calls
+    whose cache has no lookback breakpoints are left out, and a loss that a bill shows and nothing explains is held in
+    every plan, with a warning. Raises InputError, CannotEvaluate.
     """
+    from cachecost.analysis.bill.explanation import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.simulation.workload import Workload, plan_workload
+    from cachecost.analysis.whatif.content_plan import plan_content
+    from cachecost.simulation.workload import plan_workload
 
-    recording = read_source(source)
-    setup = comparison_setup(recording, **options)
-    calls = calls_in(recording)
-    if calls:
-        workload = only_supported(Workload(recording.name, calls, setup), "optimize")
-        return OptimizeResult(optimum_of(workload.calls, workload.setup, pings, first=AS_RECORDED))
-    workload = plan_workload("none", conversations_in(recording), setup)
-    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
+    recording, first = read_source(source), AS_RECORDED
+    if calls_in(recording):
+        workload = workload_of(recording, **options)
+    else:
+        first = "none"
+        workload = plan_workload(first, conversations_in(recording), comparison_setup(recording, **options))
+    if workload.finds_without_lookback:
+        return _content_result(plan_content(workload), first)
+    workload, held = hold_losses(only_supported(workload, "optimize"))
+    if held:
+        warn(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}", stacklevel=3)
+    return _breakpoint_result(optimum_of(workload.calls, workload.setup, pings, first=first))
+
+
+def _breakpoint_result(found: Optimum) -> OptimizeResult:
+    from cachecost.views.optimum.text import answer, facts
+
+    others = [(one.name, one.usd, one.refused) for one in found.presets]
+    if found.recorded_usd is not None:
+        others.append((found.first, found.recorded_usd, 0))
+    bound = f"no legal plan costs less than {dollars(found.lower_bound_usd)}"
+    remarks = tuple(f"{label}: {sentence}" for label, sentence in facts(found) if label in ("tokens", "rules"))
+    return OptimizeResult(found, " ".join(answer(found)), found.first, tuple(others), bound, remarks)
+
+
+def _content_result(plan: ContentPlan, first: str) -> OptimizeResult:
+    from cachecost.views.optimum.content import bound_words, content_answer, token_words
+
+    saves = (f"{one.name}: {one.does}; saves {dollars(one.saving)}" for one in plan.changes)
+    remarks = (*saves, f"tokens: {token_words(plan)}")
+    return OptimizeResult(plan, content_answer(plan), first, ((first, plan.now, 0),), bound_words(plan), remarks)

@@ -227,6 +227,8 @@ def workload_of(source: Source, strategy: StrategySpec | None = None, **options:
         return plan_workload(strategy, conversations_in(recording), setup, recording.name)
     if not isinstance(recording, Recording) or not recording.calls:
         raise CannotEvaluate(f"{recording.name} contains no recorded call; pass a strategy, like strategy='automatic'")
+    if options.pop("model", None):
+        raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
     tokens = options.pop("tokens", None)
     if tokens is not None:
         check_choice("tokens", tokens, COUNTERS)
@@ -457,10 +459,7 @@ def _compare_scenario(
 
 def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
     if spec is None:
-        if options.get("model"):
-            raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
-        given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
-        workload = workload_of(recorded, **given)
+        workload = workload_of(recorded, **options)
         setup = replace(workload.setup, may_lack_prices=True)
         rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
         return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))

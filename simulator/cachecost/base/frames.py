@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
-from math import nan
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cachecost.base.errors import Fault, InputError
@@ -57,7 +56,8 @@ def frame_of(
 ) -> pd.DataFrame:
     """A frame with a row for each of `rows`; the field `index` becomes its index.
 
-    `columns` come first, also without any row. USD are float64, or Decimal with `money="decimal"`; times datetime64 in
+    `columns` come first, also without any row. USD are float64 (a range is a list of
+    two), or Decimal with `money="decimal"`; times datetime64 in
     UTC; counts int64, or Int64 where some are unknown; names category. Raises InputError for another `money`.
     """
     import pandas as pd
@@ -77,10 +77,16 @@ def _column(name: str, values: list[Any], money: MoneyColumn) -> pd.Series[Any]:
     import pandas as pd
 
     kind = kind_of(name, values)
-    if kind == "money" and money == "decimal":
-        return pd.Series([None if value is None else Decimal(value) for value in values], dtype=object)
     if kind in ("money", "ratio"):
-        return pd.Series([nan if value is None else float(value) for value in values], dtype="float64")
+        number = Decimal if (kind, money) == ("money", "decimal") else float
+        has_ranges = any(isinstance(value, list) for value in values)
+
+        def amount(value: Any) -> Any:
+            if value is None:
+                return None
+            return [*map(number, value)] if isinstance(value, list) else number(value)
+
+        return pd.Series([*map(amount, values)], dtype=object if number is Decimal or has_ranges else "float64")
     if kind == "count":
         return pd.Series(values, dtype="Int64" if None in values else "int64")
     if kind == "time":
