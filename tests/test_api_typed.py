@@ -19,8 +19,8 @@ HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinj
 PUBLIC = [
     "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult",
     "InputError", "LintFinding", "LintResult", "Monthly", "NextResult", "OptimizeResult", "Projection", "Recording",
-    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "next_message", "optimize",
-    "read", "replay", "validate", "whatif",
+    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "load_demo",
+    "next_message", "optimize", "read", "replay", "validate", "whatif",
 ]  # fmt: skip
 USES = ("right_use.py", "wrong_use.py")
 """In tests/typed: `make lint` checks them, too, with the package, where it takes no time."""

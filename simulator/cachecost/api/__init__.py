@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from cachecost.analysis.lint.finding import LintFinding
+from cachecost.api.demo import load_demo
 from cachecost.api.explaining import ExplainResult, LintResult, OptimizeResult, explain, lint, optimize
 from cachecost.api.html import Monthly, Projection
 from cachecost.api.next_messages import BillResult, NextResult, bill, next_message
@@ -39,6 +40,7 @@ __all__ = [
     "compare",
     "explain",
     "lint",
+    "load_demo",
     "next_message",
     "optimize",
     "read",

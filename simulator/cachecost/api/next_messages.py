@@ -28,14 +28,13 @@ from cachecost.analysis.next_message.choices import (
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
 from cachecost.api.html import Answered, HtmlTable, paragraph
 from cachecost.api.keywords import Counter, RuleOptions, named_keywords
-from cachecost.api.setup import check_choice, setup_of
+from cachecost.api.setup import LogSource, check_choice, path_of, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
 from cachecost.base.frames import MoneyColumn, flat_rows, frame_of
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
-from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
 from cachecost.sessions.reading import SessionReading
 from cachecost.views.next.words import price_words
@@ -112,15 +111,15 @@ class BillResult:
 
 
 @named_keywords(RuleOptions)
-def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
-    """What the sessions in files and folders cost, what was paid to write cached tokens again, and why.
+def bill(*paths: LogSource, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
+    """What the sessions in files, folders and logs cost, what was paid to write cached tokens again, and why.
 
     Without paths, the sessions of the agents on this machine. `project` keeps those whose folder contains the text.
     Nothing is remembered. Files that cannot be read are in `skipped`. Raises InputError for a path that does not exist.
     """
     from cachecost.conversations.logs import expand_folders
 
-    given = [input_path(path) for path in paths]
+    given = [path_of(path) for path in paths]
     if missing := [Fault(str(path), "no such file or folder") for path in given if not path.exists()]:
         raise InputError(missing)
     folders = [path for path in given if path.is_dir()]
@@ -196,7 +195,7 @@ class NextResult(Answered):
 
 @named_keywords(RuleOptions)
 def next_message(
-    path: str | Path,
+    path: LogSource,
     *,
     session: str | None = None,
     at: Moment | None = None,
@@ -209,7 +208,7 @@ def next_message(
 ) -> NextResult:
     """What the next message of a session costs, warm and cold, and what a switch, a compaction or tools would do.
 
-    `path` is a session file, a request log or a folder; `session` the beginning of an id, the default is the latest.
+    `path` is a session file, a log or a folder; `session` the beginning of an id, the default is the latest.
     The message is sent `at` a time (the default: right after the last call) and is a text, or has `new_tokens`; by
     default it is as long as those of the session. `models` and `tools` (their size) are priced, too; `tokens` is the
     token counter. Nothing is sent.
@@ -226,7 +225,7 @@ def next_message(
         raise InputError([Fault("session:", f"{what}: {session or 'none was found'}")])
     key = session if session in keys else keys[0]
     has_requests = any(file.has_requests for file in found.account.files)
-    workload = read_workload(input_path(path), setup, tokens) if has_requests else None
+    workload = read_workload(path_of(path), setup, tokens) if has_requests else None
     known = next_session(found.account, key, workload)
     if known is None:
         raise CannotEvaluate(f"{path}: no call of a main thread with a bill was found")

@@ -69,11 +69,17 @@ class Recording:
     name: str
     conversations: list[Conversation]
     calls: list[Call]
+    path: Path | None = None
+    """The file that it was read from."""
 
     @property
     def model(self) -> str | None:
         """None: each conversation has its own model."""
         return None
+
+    def plot(self) -> Figure:
+        """One column per call as it was sent: read, written and uncached tokens. Raises CannotEvaluate."""
+        return replay(self).plot()
 
     def __repr__(self) -> str:
         words = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
@@ -94,7 +100,7 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     check_files([input_path(path)])
     conversations, calls = read_conversations(input_path(path))
     if calls or len(conversations) != 1:
-        return Recording(PurePath(path).stem, conversations, calls)
+        return Recording(PurePath(path).stem, conversations, calls, input_path(path))
     conversation = conversations[0]
     sizes = {"tools": tools_tokens, "system": system_tokens}
     head = Head.model_validate({name: {"tokens": size} for name, size in sizes.items() if size})
@@ -125,6 +131,19 @@ def read_source(source: Source) -> Conversation | Recording:
     if isinstance(source, str | Path):
         return read(source)
     raise InputError([Fault("recording:", f"expected a path, or what read() gives; got a {type(source).__name__}")])
+
+
+LogSource = Recording | str | Path
+"""A log of calls that `read` read, or a path."""
+
+
+def path_of(source: LogSource) -> Path:
+    """The file of a source. Raises InputError where there is none, as for a conversation."""
+    if isinstance(source, str | Path):
+        return input_path(source)
+    if isinstance(source, Recording) and source.path is not None:
+        return source.path
+    raise InputError([Fault("recording:", f"expected a path or a log with bills; got a {type(source).__name__}")])
 
 
 def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:

@@ -12,11 +12,10 @@ from typing_extensions import Unpack
 
 from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph
 from cachecost.api.keywords import RuleOptions, named_keywords
-from cachecost.api.setup import check_choice, check_files, compare, setup_of
+from cachecost.api.setup import LogSource, check_choice, check_files, compare, path_of, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
 from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
-from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS
 
@@ -172,13 +171,13 @@ class ValidationResult(Answered):
 
 @named_keywords(RuleOptions)
 def validate(
-    *logs: str | Path,
+    *logs: LogSource,
     assumptions: bool = False,
     calibrated: bool = True,
     tokens: Literal["ctok", "tiktoken"] | None = None,
     **options: Unpack[RuleOptions],
 ) -> ValidationResult:
-    """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
+    """Predict each call of `logs`, and compare it with its bill. Each file is a cache of its own.
 
     Token counts are calibrated on the bills of other calls, never on the call's own; without `calibrated`, on no bill.
     `assumptions` counts the exact calls under each assumption about open rules. `tokens` is the token counter: ctok
@@ -188,7 +187,7 @@ def validate(
 
     if tokens is not None:
         check_choice("tokens", tokens, TEXT_COUNTERS)
-    paths = [input_path(log) for log in logs]
+    paths = [path_of(log) for log in logs]
     check_files(paths)
     validation = Validation(paths, setup_of(**options), tokens, calibrated)
     fidelity = validation.fidelity()
