@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 import cachecost
 from cachecost.api.explaining import FINDING_FIELDS
+from cachecost.base.frames import frame_of
 from command_runs import run_here
 
 ROOT = Path(__file__).parents[1]
@@ -323,3 +324,27 @@ def test_a_clean_request_has_an_empty_frame_with_its_columns() -> None:
     assert isinstance(clean, list)
     assert (len(clean), list(clean.frame().columns)) == (0, COLUMNS["lint"].split())
     assert "No findings" in clean._repr_html_()
+
+
+def test_a_column_is_of_the_kind_that_its_name_says() -> None:
+    rows = [
+        {
+            "first": "2026-03-07T10:00:00Z",
+            "line": None,
+            "part": None,
+            "hit_rate": "0.5",
+            "max_usd_limit": "1.5",
+            "ok": True,
+        },
+        {"first": None, "line": 3, "part": {"calls": 2, "cost_usd": None}, "hit_rate": None, "max_usd_limit": None},
+        {"first": "2026-03-07T11:00:00+01:00", "line": 4, "cause": "hit"},
+    ]
+    frame = frame_of(rows, columns=["first", "tokens"])
+    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {
+        "first": "datetime64[ns, UTC]", "tokens": "Int64", "line": "Int64", "hit_rate": "float64",
+        "part.calls": "Int64", "max_usd_limit": "float64", "ok": "object", "part.cost_usd": "float64",
+        "cause": "category",
+    }  # fmt: skip
+    assert frame["first"][0] == frame["first"][2] and frame["first"].isna()[1]
+    assert str(frame_of([{"timestamp": "8000-01-01T00:00:00Z"}])["timestamp"].dtype) == "datetime64[us, UTC]"
+    assert frame_of([], index="strategy", columns=["strategy", "cost_usd"])["cost_usd"].sum() == 0

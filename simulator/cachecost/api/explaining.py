@@ -120,8 +120,8 @@ def explain(
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
     bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `assumptions` repeats the
-    analysis under the other assumptions about open rules. Calls whose cache has no lookback breakpoints are left out,
-    with a warning. Raises InputError, CannotEvaluate.
+    analysis under the other assumptions about open rules. Calls to explicit cache objects are left out, with a warning.
+    Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_recording
     from cachecost.analysis.bill.found_sessions import prices_under
@@ -322,6 +322,8 @@ def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptio
     from cachecost.analysis.optimum.optimum import optimum_of
     from cachecost.analysis.whatif.content_plan import plan_content
     from cachecost.simulation.workload import plan_workload
+    from cachecost.views.optimum.content import bound_words, content_answer, token_words
+    from cachecost.views.optimum.text import answer, facts
 
     recording, first = read_source(source), AS_RECORDED
     if calls_in(recording):
@@ -330,27 +332,17 @@ def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptio
         first = "none"
         workload = plan_workload(first, conversations_in(recording), comparison_setup(recording, **options))
     if workload.finds_without_lookback:
-        return _content_result(plan_content(workload), first)
+        plan = plan_content(workload)
+        saves = (f"{one.name}: {one.does}; saves {dollars(one.saving)}" for one in plan.changes)
+        remarks = (*saves, f"tokens: {token_words(plan)}")
+        return OptimizeResult(plan, content_answer(plan), first, ((first, plan.now, 0),), bound_words(plan), remarks)
     workload, held = hold_losses(only_supported(workload, "optimize"))
     if held:
         warn(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}", stacklevel=3)
-    return _breakpoint_result(optimum_of(workload.calls, workload.setup, pings, first=first))
-
-
-def _breakpoint_result(found: Optimum) -> OptimizeResult:
-    from cachecost.views.optimum.text import answer, facts
-
+    found = optimum_of(workload.calls, workload.setup, pings, first=first)
     others = [(one.name, one.usd, one.refused) for one in found.presets]
     if found.recorded_usd is not None:
-        others.append((found.first, found.recorded_usd, 0))
+        others.append((first, found.recorded_usd, 0))
     bound = f"no legal plan costs less than {dollars(found.lower_bound_usd)}"
     remarks = tuple(f"{label}: {sentence}" for label, sentence in facts(found) if label in ("tokens", "rules"))
-    return OptimizeResult(found, " ".join(answer(found)), found.first, tuple(others), bound, remarks)
-
-
-def _content_result(plan: ContentPlan, first: str) -> OptimizeResult:
-    from cachecost.views.optimum.content import bound_words, content_answer, token_words
-
-    saves = (f"{one.name}: {one.does}; saves {dollars(one.saving)}" for one in plan.changes)
-    remarks = (*saves, f"tokens: {token_words(plan)}")
-    return OptimizeResult(plan, content_answer(plan), first, ((first, plan.now, 0),), bound_words(plan), remarks)
+    return OptimizeResult(found, " ".join(answer(found)), first, tuple(others), bound, remarks)

@@ -49,7 +49,8 @@ MEANINGS = {
     "host": "the host of calls that name none",
     "rules": "assumptions by name (`cachecost rules --assumptions`)",
     "prices": "a price file of your own",
-    "tokens": "the token counter (None: calibrated on the bills, else auto)",
+    "tokens": "the token counter: calibrated (on the bills), auto, tiktoken, bytes, ctok or native (None: calibrated "
+    "where there are bills, else auto)",
     "model": "the model of all calls (None: that of the recording)",
 }
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -367,8 +367,8 @@ def whatif(
     Each is replayed and compared with the log as it was sent. `jointly` are alternatives to replay together. `actions`
     are changes like "effort=low" after the recorded call `at` (None: the last). `assumptions` repeats the comparison
     under the other assumptions about open rules (None: only for a short log). Models that are retired `today` are no
-    alternatives (None: those that were retired on the day of the log). Calls whose cache has no lookback breakpoints
-    are left out, with a warning. Raises InputError, CannotEvaluate.
+    alternatives (None: those that were retired on the day of the log). Calls to explicit cache objects are left out,
+    with a warning. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.whatif.report import what_if
 

@@ -7,6 +7,7 @@ has its names joined by a point.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -69,11 +70,14 @@ def frame_of(
     values = {name: [row.get(name) for row in flat] for name in names}
     numbers = pd.RangeIndex(len(flat))
     labels = pd.Index(values.pop(index), name=index) if index else numbers
-    frame = pd.DataFrame({name: _column(name, found, money) for name, found in values.items()}, numbers)
+    frame = pd.DataFrame({name: column_of(name, found, money) for name, found in values.items()}, numbers)
     return frame.set_axis(labels)
 
 
-def _column(name: str, values: list[Any], money: MoneyColumn) -> pd.Series[Any]:
+def column_of(name: str, values: list[Any], money: MoneyColumn = "float") -> pd.Series[Any]:
+    """The values of a field as a column of its kind. Times are to the nanosecond; to the microsecond where a year is
+    beyond those that have nanoseconds (2262)."""
+    import numpy as np
     import pandas as pd
 
     kind = kind_of(name, values)
@@ -90,7 +94,11 @@ def _column(name: str, values: list[Any], money: MoneyColumn) -> pd.Series[Any]:
     if kind == "count":
         return pd.Series(values, dtype="Int64" if None in values else "int64")
     if kind == "time":
-        return _times(values)
+        moments = [np.datetime64(round(seconds(value) * 10**6) if value else "NaT", "us") for value in values]
+        times = pd.Series(np.array(moments, dtype="datetime64[us]")).dt.tz_localize("UTC")
+        with suppress(pd.errors.OutOfBoundsDatetime):
+            return times.dt.as_unit("ns")
+        return times
     return pd.Series(values, dtype="category" if kind == "name" else None)
 
 
@@ -101,16 +109,3 @@ def kind_of(name: str, values: Iterable[object]) -> Kind | None:
         return "money"
     whole = {type(value) for value in values} - {type(None)} == {int}
     return "count" if whole else KIND_OF.get(own)
-
-
-def _times(values: Iterable[str | None]) -> pd.Series[Any]:
-    """UTC to the nanosecond; to the microsecond where a year is beyond those that have nanoseconds (2262)."""
-    import numpy as np
-    import pandas as pd
-
-    moments = [np.datetime64(round(seconds(value) * 10**6) if value else "NaT", "us") for value in values]
-    times = pd.Series(np.array(moments, dtype="datetime64[us]")).dt.tz_localize("UTC")
-    try:
-        return times.dt.as_unit("ns")
-    except pd.errors.OutOfBoundsDatetime:
-        return times
