@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """The library for notebooks and tests; `import cachecost` gives the same names.
 
 `read` a recording, `replay` it under a strategy, `compare` strategies, `validate` predictions against bills. `explain`,
@@ -16,35 +17,3 @@ from cachecost.api.setup import Alternatives, Recording, Replay, Result, compare
 from cachecost.api.validating import CheckResult, ValidationResult, check, validate
 from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.conversations.model import Conversation
-
-__all__ = [
-    "Alternatives",
-    "BillResult",
-    "CannotEvaluate",
-    "CheckResult",
-    "Conversation",
-    "ExplainResult",
-    "InputError",
-    "LintFinding",
-    "LintResult",
-    "Monthly",
-    "NextResult",
-    "OptimizeResult",
-    "Projection",
-    "Recording",
-    "Replay",
-    "Result",
-    "ValidationResult",
-    "bill",
-    "check",
-    "compare",
-    "explain",
-    "lint",
-    "load_demo",
-    "next_message",
-    "optimize",
-    "read",
-    "replay",
-    "validate",
-    "whatif",
-]
