@@ -118,4 +118,4 @@ def test_a_users_program_is_typed_strictly(faulty_lines: dict[str, list[int]]) -
 
 @pytest.mark.slow
 def test_a_users_mistakes_are_seen_before_they_run(faulty_lines: dict[str, list[int]]) -> None:
-    assert faulty_lines["wrong_use.py"] == [5, 6, 7, 8, 9]
+    assert faulty_lines["wrong_use.py"] == [5, 6, 7, 8, 9, 10]

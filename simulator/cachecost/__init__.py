@@ -3,6 +3,7 @@
 import cachecost
 session = cachecost.read("recording.jsonl", tools_tokens=21_000, system_tokens=6_000)
 cachecost.compare(session, ["none", "automatic", "progressive"])
+cachecost.load_demo().plot()
 
 `read`, `replay`, `compare`, `validate`, `check`, `explain`, `lint`, `optimize`, `whatif`, `next_message`: every result
 has `frame()` (pandas; the fields of `--json`), `plot()` (a matplotlib Figure) and a table for notebooks.
