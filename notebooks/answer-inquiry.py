@@ -32,7 +32,7 @@ structured, forced, auto = "structured output, no tools", "answer_inquiry, force
 early, cheaper = "forced, breakpoint before the question", "cheaper model, with cache hint"
 result = cachecost.compare(scenario, sets={"variants": [], "assumptions": []})
 
-asked = result.frame()["question_usd"]
+asked = result.frame()["cost_per_inquiry_usd"]
 print(
     f"A question costs ${asked[structured]:.2f} through structured output, ${asked[forced]:.2f} through a forced tool,"
 )
@@ -63,9 +63,10 @@ rows = {name: result[name].frame() for name in (structured, forced, auto)}
 share = {}
 for name, calls in rows.items():
     questions = calls[calls["inquiry"].notna()]
-    read, written = questions["read"].sum(), questions["write_5m"].sum()
+    read = questions["usage.cache_read_input_tokens"].sum()
+    written = questions["usage.cache_creation_input_tokens"].sum()
     share[name] = read / (read + written)
-    causes = questions["cause"].value_counts().to_dict()
+    causes = questions["cause"].astype(str).value_counts().to_dict()
     print(f"{name}: {share[name]:.0%} of a question's prompt is read; causes {causes}")
 
 assert share[structured] < 0.1 and share[forced] < 0.25 and share[auto] > 0.95
@@ -101,7 +102,7 @@ results = {
     )
     for value in ("rendered_class", "any_change", "never")
 }
-costs = {value: found.frame()["question_usd"] for value, found in results.items()}
+costs = {value: found.frame()["cost_per_inquiry_usd"] for value, found in results.items()}
 for value, usd in costs.items():
     print(f"{value:15} structured ${usd[structured]:.2f}   forced ${usd[forced]:.2f}   auto ${usd[auto]:.2f}")
 

@@ -34,7 +34,7 @@ three, four = "three, with the previous human message", "four, with the last too
 result = cachecost.compare(scenario)
 
 until_august = result.variants["every tool block a position, as until 31 August 2026"]
-today, before = result.frame()["cost_usd"], until_august.frame()["cost_usd"]
+today, before = (one.frame(money="decimal")["cost_usd"] for one in (result, until_august))
 for when, usd in (("today", today), ("until August 2026", before)):
     print(f"{when}: one ${usd[one]:.2f}, two ${usd[two]:.2f}, three ${usd[three]:.2f}, four ${usd[four]:.2f}")
 assert today[four] == today[three] == today[two]
@@ -97,7 +97,7 @@ assert all(gap > 0.5 for gap in gaps[2:])
 # %%
 at_the_turn = {}
 for name in (two, three):
-    calls = until_august[name].frame()
+    calls = until_august[name].frame(money="decimal")
     turns = calls[calls["cause"] == "thinking_stripped"]
     at_the_turn[name] = turns["cost_usd"].sum()
     print(f"{name}: {len(turns)} turns begin with stripped thinking; they cost ${at_the_turn[name]:.2f}")

@@ -20,12 +20,9 @@
 # an eighth of the bill, and one keep-alive at the right time would have saved most of it.
 
 # %%
-from pathlib import Path
-
 import cachecost
 
-root = Path() if Path("scenarios").exists() else Path("..")
-log = cachecost.read(root / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl")
+log = cachecost.load_demo()
 explained = cachecost.explain(log)
 print(explained)
 
@@ -42,7 +39,7 @@ log
 # Before any "what if" it must get "what was" right. Each call is predicted without its own bill.
 
 # %%
-validated = cachecost.validate(root / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl", tokens="tiktoken")
+validated = cachecost.validate(log, tokens="tiktoken")
 validated
 
 # %%
@@ -59,8 +56,7 @@ assert off < 0.05
 # A column per call, as high as its prompt. The orange columns were written again.
 
 # %%
-replayed = cachecost.replay(log)
-replayed.plot()
+log.plot()
 
 # %% [markdown]
 # ## What was avoidable
@@ -69,7 +65,7 @@ replayed.plot()
 explained
 
 # %%
-explained.frame()[["call", "since", "layer", "tokens", "cost_usd", "message"]]
+explained.frame()[["call", "since_call", "layer", "tokens", "cost_usd", "message"]]
 
 # %% [markdown]
 # ## What to change
@@ -98,7 +94,7 @@ optimized.plot()
 
 # %%
 assert optimized.lower_bound <= optimized.cost < optimized.lower_bound * 102 / 100
-assert optimized.cost < replayed.cost.total
+assert optimized.cost < explained.cost
 
 # %% [markdown]
 # ## A month of it

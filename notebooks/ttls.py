@@ -90,7 +90,7 @@ assert not any(cheaper[n] for n in minutes if n > 60)
 # Real sessions have a few of each. In a recorded Claude Code session of 56 minutes:
 
 # %%
-other = cachecost.whatif(root / "scenarios/recordings/sessions/claude-code-56-minutes.jsonl", assumptions=False)
+other = cachecost.whatif(cachecost.load_demo(), assumptions=False)
 edge = other.whatif.break_even
 under, between, over = edge.pauses
 print(f"{under} pauses under 5 minutes, {between} up to an hour, {over} longer.")

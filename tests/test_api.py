@@ -41,6 +41,28 @@ def test_a_log_of_calls_is_compared_as_one_and_sized_by_its_bills(log: cachecost
     assert {ledger.token_source.split(",")[0] for ledger in result.comparison.ledgers} == {"the recording's bills"}
 
 
+def test_every_function_takes_the_demo_as_it_takes_its_path() -> None:
+    demo, path = cachecost.load_demo(), LOG
+    assert (len(demo.calls), demo.path) == (62, path)
+    functions: list[Callable[[Any], Any]] = [
+        cachecost.replay, cachecost.explain, cachecost.optimize, cachecost.lint, cachecost.bill, cachecost.next_message,
+        lambda source: cachecost.compare(source, ["as recorded", "none"]),
+        lambda source: cachecost.validate(source, tokens="tiktoken"),
+        lambda source: cachecost.whatif(source, assumptions=False),
+    ]  # fmt: skip
+    for function in functions:
+        assert repr(function(demo)) == repr(function(path)), function
+    assert demo.plot().axes[0].get_xlabel() == "calls"
+
+
+@pytest.mark.parametrize("function", [cachecost.bill, cachecost.validate, cachecost.next_message])
+def test_a_conversation_has_no_bill(function: Callable[[Any], object]) -> None:
+    with pytest.raises(
+        cachecost.InputError, match="recording: expected a path or a log with bills; got a Conversation"
+    ):
+        function(cachecost.read(TALK))
+
+
 def test_counted_tokens_are_asked_for_by_name(log: cachecost.Recording) -> None:
     billed, counted = (cachecost.replay(log, "none", tokens=tokens) for tokens in ("calibrated", "tiktoken"))
     assert billed.usage.total_input != counted.usage.total_input

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 import cachecost
+from cachecost.api import keywords
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "pandas", "matplotlib", "tiktoken", "pydantic", "click", "jinja2", "rich")
 PUBLIC = [
     "Alternatives", "BillResult", "CannotEvaluate", "CheckResult", "Conversation", "ExplainResult",
     "InputError", "LintFinding", "LintResult", "Monthly", "NextResult", "OptimizeResult", "Projection", "Recording",
-    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "next_message", "optimize",
-    "read", "replay", "validate", "whatif",
+    "Replay", "Result", "ValidationResult", "bill", "check", "compare", "explain", "lint", "load_demo",
+    "next_message", "optimize", "read", "replay", "validate", "whatif",
 ]  # fmt: skip
 USES = ("right_use.py", "wrong_use.py")
 """In tests/typed: `make lint` checks them, too, with the package, where it takes no time."""
@@ -41,6 +42,35 @@ def test_what_is_public_is_documented() -> None:
         for method, value in inspect.getmembers(public, inspect.isfunction) if inspect.isclass(public) else ():
             if not method.startswith("_") and value.__module__.startswith("cachecost.api"):
                 assert value.__doc__ and "->" in str(inspect.signature(value)), f"{name}.{method}"
+
+
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(cachecost, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_names_its_keywords_and_says_what_they_are(name: str) -> None:
+    """As type checkers see them (`Unpack[…]` of its source), so `help()` and completion do."""
+    function = getattr(cachecost, name)
+    shown = inspect.signature(function).parameters
+    assert "options" not in shown
+    for each in inspect.signature(function.__wrapped__).parameters.values():
+        declared = re.fullmatch(r"Unpack\[(\w+)\]", each.annotation)
+        wanted = getattr(keywords, declared[1]).__annotations__ if declared else {each.name: each.annotation}
+        assert set(wanted) <= set(shown)
+        assert not declared or set(wanted) == set(list(shown)[-len(wanted) :])
+        assert all(f"`{keyword}`" in function.__doc__ for keyword in (wanted if declared else ()))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_wrong_keyword_names_the_function_and_the_nearest(name: str) -> None:
+    function = getattr(cachecost, name)
+    keyword = next(
+        (each.name for each in inspect.signature(function).parameters.values() if each.kind is each.KEYWORD_ONLY), ""
+    )
+    with pytest.raises(TypeError) as caught:
+        function(**{f"{keyword}x": 1})
+    near = f" (did you mean '{keyword}'?)" if keyword else ""
+    assert str(caught.value) == f"{name}() got an unexpected keyword argument '{keyword}x'{near}"
 
 
 def test_a_name_that_is_not_there() -> None:
@@ -88,4 +118,4 @@ def test_a_users_program_is_typed_strictly(faulty_lines: dict[str, list[int]]) -
 
 @pytest.mark.slow
 def test_a_users_mistakes_are_seen_before_they_run(faulty_lines: dict[str, list[int]]) -> None:
-    assert faulty_lines["wrong_use.py"] == [5, 6, 7, 8, 9]
+    assert faulty_lines["wrong_use.py"] == [5, 6, 7, 8, 9, 10]

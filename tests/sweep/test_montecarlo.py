@@ -227,9 +227,12 @@ def test_the_distribution_tells_percentiles_and_how_settled_it_is() -> None:
 
 
 def test_a_frame_has_a_row_a_seed() -> None:
-    frame = montecarlo(traffic(), Draw(turn=500), [4, 9]).frame()
+    found = montecarlo(traffic(), Draw(turn=500), [4, 9])
+    frame = found.frame()
     assert list(frame.index) == [4, 9]
-    assert all(isinstance(cost, Decimal) for cost in frame["cost_usd"])
+    assert frame["cost_usd"].tolist() == list(map(float, found.costs))
+    assert found.frame(money="decimal")["cost_usd"].tolist() == found.costs
+    assert frame["usage.cache_read_input_tokens"].tolist() == [found.usage(number).read for number in (0, 1)]
 
 
 def test_no_seeds_are_refused() -> None:

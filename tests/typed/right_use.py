@@ -29,6 +29,8 @@ def others(log: str) -> list[str]:
     gains: list[str] = [one.name for one in cachecost.whatif(log).gains]
     codes: list[str] = [one.code for one in cachecost.lint({"model": "m", "messages": []})]
     now: Decimal | None = cachecost.next_message(log, new_tokens=200, models=["claude-opus-4-6"], tokens="bytes").cost
+    demo: cachecost.Recording = cachecost.load_demo()
+    exact += cachecost.bill(demo).total.calls + len(cachecost.optimize(demo).frame(money="decimal"))
     broken: int = len(cachecost.check(["a.yaml"], reports="r").failures)
     print(exact, avoidable, lower_bound, broken, now)
     return gains + codes

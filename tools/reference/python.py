@@ -11,8 +11,11 @@ from tools.reference.markdown import prose
 
 HEAD = """# Python
 
-What `import cachecost` gives. Dollars are `Decimal`, tokens `int`, times seconds. Nothing heavy is imported before it
-is used: `frame()` needs pandas, `plot()` matplotlib.
+What `import cachecost` gives. Dollars are `Decimal`, tokens `int`, times seconds; the columns of a `frame()` are the
+fields of `--json`, [in types to compute with](output-formats.md#csv-and-dataframes). Nothing heavy is imported before
+it is used: `frame()` needs pandas, `plot()` matplotlib. A `Source` is a result of `read` or `load_demo`, or a path; a
+`LogSource` is the same with bills; a `StrategyLike` is a preset's name, a mapping with the keys of a scenario's
+strategy, or "as recorded".
 """
 WIDTH = 100
 

@@ -9,16 +9,16 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from warnings import warn
 
 from typing_extensions import Unpack
 
 from cachecost.account.causes import causes
 from cachecost.analysis.lint.finding import LintFinding
 from cachecost.analysis.lint.linter import MARGIN
-from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
+from cachecost.api.html import Answered, HtmlTable, paragraph
+from cachecost.api.keywords import ModelOptions, RuleOptions, named_keywords
 from cachecost.api.setup import (
-    ModelOptions,
-    RuleOptions,
     Source,
     StrategyLike,
     calls_in,
@@ -33,6 +33,7 @@ from cachecost.api.setup import (
 )
 from cachecost.base.errors import InputError
 from cachecost.base.formatting import change, count_text, dollars, margin_text, percent, tokens
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.conversations.input_files import input_path
 from cachecost.ledger.findings import Explanation, Finding
 from cachecost.providers.hosts import AUTO_HOST
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cachecost.analysis.optimum.optimum import Optimum
+    from cachecost.analysis.whatif.content_plan import ContentPlan
 
 FINDING_FIELDS = (
-    "code cause call since layer block tokens cost_usd=cost message fix session session_call project agent "
-    "timestamp file line"
+    "code cause call since_call layer block tokens cost_usd paid_again_usd message excerpt behind fix diagnostics "
+    "session session_call project agent timestamp file line"
 )
 MOST_CALLS = 6
-RULE_OPTIONS = ("as_of", "host", "rules", "prices")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,16 +66,14 @@ class ExplainResult(Answered, Explanation):
             sums[str(finding.cause)] = sums.get(str(finding.cause), ZERO) + finding.cost
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
-    def frame(self) -> pd.DataFrame:
-        """One row per finding: `code`, `cause`, `call` (from 1), `since` (the call it is compared with), `layer`,
-        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` (Decimal), `message`, `fix`; of
-        the call `session`, `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per finding: `code`, `cause`, `call` (from 1), `since_call` (the call it is compared with), `layer`,
+        `block` (path in the request), `tokens` that cost more than a read, `cost_usd` that its fix nets,
+        `paid_again_usd`, `message`, `excerpt`, `behind` (it shows once others are fixed), `fix`; of the call `session`,
+        `session_call` (its number there), `project`, `agent`, `timestamp`, `file`, `line`."""
+        from cachecost.views.explain.text import explanation_object
 
-        rows = rows_of(self.findings, FINDING_FIELDS)
-        for row in rows:
-            row |= {"cause": str(row["cause"]), "layer": str(row["layer"])}
-        return pd.DataFrame(rows, columns=[field.partition("=")[0] for field in FINDING_FIELDS.split()])
+        return frame_of(explanation_object(self)["findings"], money, FINDING_FIELDS.split())
 
     def plot(self) -> Figure:
         """Avoidable USD, one bar per cause."""
@@ -113,6 +112,7 @@ class ExplainResult(Answered, Explanation):
         return paragraph(self._answer(), strong=True) + body + "".join(map(paragraph, sure))
 
 
+@named_keywords(ModelOptions)
 def explain(
     source: Source, strategy: StrategyLike | None = None, *, assumptions: bool = False, **options: Unpack[ModelOptions]
 ) -> ExplainResult:
@@ -120,8 +120,8 @@ def explain(
 
     A log is taken as it was sent, or as `strategy` would send it; a conversation needs a strategy. Where a log has
     bills they are explained: `necessary` + `avoidable` + `not_explained_usd` = `billed`. `assumptions` repeats the
-    analysis under the other assumptions about open rules. Calls to explicit cache objects are left out,
-    with a warning. Raises InputError, CannotEvaluate.
+    analysis under the other assumptions about open rules. Calls to explicit cache objects are left out, with a warning.
+    Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.bill.explanation import explain_recording
     from cachecost.analysis.bill.found_sessions import prices_under
@@ -150,24 +150,22 @@ def _explain_sessions(source: Source, options: ModelOptions) -> Explanation | No
         return None
     if found.skipped:
         raise InputError(found.skipped)
-    rules = {name: value for name, value in options.items() if name in RULE_OPTIONS}
+    rules = {name: value for name, value in options.items() if name in RuleOptions.__annotations__}
     return explain_account(account_of_found(found, setup_of(**cast("RuleOptions", rules))))
-
-
-LINT_FIELDS = "code name severity path call calls tokens message fix session file line bill explains_as"
 
 
 class LintResult(list[LintFinding]):
     """The findings, most severe first."""
 
-    def frame(self) -> pd.DataFrame:
-        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the request, `call` (the
-        first with this finding; None outside a log), `calls` (their number), `tokens` concerned (None: unknown),
-        `message`, `fix`; `session`, `file` and `line` of that call; `bill` ("confirmed" where its bill shows it), and
-        `explains_as`, the code under which `explain` prices it."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per finding: `code`, `name`, `severity` (error, warning, note), `path` in the `request` (its number),
+        `call` (the first with this finding; NA outside a log), `calls` (their number), `message`, `why`, `fix`,
+        `source` (of the rule), `tokens` concerned (NA: unknown), `offset` and `excerpt` in the text; `session`, `file`
+        and `line` of that call; `bill` ("confirmed" where its bill shows it), and `explains_as`, the code under which
+        `explain` prices it."""
+        from cachecost.views.lint import FIELDS, lint_object
 
-        return pd.DataFrame(rows_of(self, LINT_FIELDS), columns=LINT_FIELDS.split())
+        return frame_of(lint_object(self, len(self))["findings"], money, FIELDS)
 
     def plot(self) -> Figure:
         """The number of findings, one bar per code."""
@@ -194,6 +192,7 @@ class LintResult(list[LintFinding]):
         return paragraph(self._answer(), strong=True) + (table.html() if self else "")
 
 
+@named_keywords()
 def lint(
     request: Mapping[str, Any] | Source,
     next_request: Mapping[str, Any] | None = None,
@@ -227,9 +226,21 @@ DISTANT = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OptimizeResult:
-    """The cheapest plan that was found (`optimum.plan`), its cost, and the lower bound."""
+    """The cheapest plan that was found (`optimum`), its cost, and the lower bound.
 
-    optimum: Optimum
+    The plan has breakpoints, TTLs and extra calls. Where caches find by themselves what was sent before, it has
+    `changes` of the content, and the lower bound is that of the requests as it sends them.
+    """
+
+    optimum: Optimum | ContentPlan
+    answer: str
+    """What to do, and what it saves."""
+    first: str
+    """How the calls were sent: "as recorded", or the strategy of a conversation."""
+    others: tuple[tuple[str, Decimal, int], ...]
+    """The cost of the strategies that were compared (name, USD, refused calls)."""
+    bound: str
+    remarks: tuple[str, ...]
 
     @property
     def cost(self) -> Decimal:
@@ -246,23 +257,14 @@ class OptimizeResult:
         """Whether the plan is provably optimal."""
         return self.optimum.is_optimal
 
-    @property
-    def answer(self) -> str:
-        """What to do, and what it saves."""
-        from cachecost.views.optimum.text import answer
-
-        return " ".join(answer(self.optimum))
-
-    def frame(self) -> pd.DataFrame:
-        """One row per strategy, cheapest first: `cost_usd` (Decimal), `above_lower_bound` (ratio to the lower bound),
-        `refused` (calls that the API would refuse; if there are any, its dollars have no meaning)."""
-        import pandas as pd
-
-        rows = [
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per strategy, cheapest first: `cost_usd`, `above_lower_bound` (ratio to the lower bound), `refused`
+        (calls that the API would refuse; if there are any, its dollars have no meaning)."""
+        rows = (
             {"strategy": name, "cost_usd": usd, "above_lower_bound": change(usd, self.lower_bound), "refused": refused}
             for name, usd, refused in self._costs()
-        ]
-        return pd.DataFrame(rows).set_index("strategy")
+        )
+        return frame_of(rows, money, index="strategy")
 
     def plot(self) -> Figure:
         """USD of the plan, the recording and the best presets, and the lower bound."""
@@ -273,15 +275,12 @@ class OptimizeResult:
             if usd <= DISTANT * self.lower_bound:
                 above = f"{percent(change(usd, self.lower_bound), signed=True)} above the lower bound"
                 entries.append(ChartBar(name, usd, dollars(usd), above, name == PLAN))
-        title = f"{dollars(self.cost)}; no legal plan costs less than {dollars(self.lower_bound)}"
-        return bars(title, entries[:MOST_BARS], ("lower bound", self.lower_bound))
+        return bars(f"{dollars(self.cost)}; {self.bound}", entries[:MOST_BARS], ("lower bound", self.lower_bound))
 
     def __repr__(self) -> str:
         return f"<OptimizeResult {self.answer}>"
 
     def _repr_html_(self) -> str:
-        from cachecost.views.optimum.text import facts
-
         table = HtmlTable(("strategy", "cost", "above the lower bound"))
         for name, usd in self._distinct()[:MOST_ROWS]:
             over = percent(change(usd, self.lower_bound), signed=True)
@@ -291,20 +290,15 @@ class OptimizeResult:
         if rest := self._distinct()[MOST_ROWS:]:
             number = "1 strategy" if len(rest) == 1 else f"{len(rest):,} strategies"
             below.append(f"{number} up to {dollars(rest[-1][1])} not shown; frame() has all")
-        below += [f"{label}: {sentence}" for label, sentence in facts(self.optimum) if label in ("tokens", "rules")]
-        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, below))
+        return paragraph(self.answer, strong=True) + table.html() + "".join(map(paragraph, (*below, *self.remarks)))
 
     def _costs(self) -> list[tuple[str, Decimal, int]]:
-        found = self.optimum
-        costs = [(PLAN, found.usd, 0), *((one.name, one.usd, one.refused) for one in found.presets)]
-        if found.recorded_usd is not None:
-            costs.append((found.first, found.recorded_usd, 0))
-        return sorted(costs, key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
+        return sorted([(PLAN, self.cost, 0), *self.others], key=lambda row: (row[2] > 0, row[1], row[0] != PLAN))
 
     def _distinct(self) -> list[tuple[str, Decimal]]:
         """Strategies of the same cost as one entry; strategies with refused calls are left out."""
         groups: dict[Decimal, list[str]] = {}
-        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.optimum.first)]
+        own = [(name, usd) for name, usd, _ in self._costs() if name in (PLAN, self.first)]
         for name, usd, refused in self._costs():
             if not refused and (name, usd) not in own:
                 groups.setdefault(usd, []).append(name)
@@ -315,20 +309,40 @@ class OptimizeResult:
         return sorted(rows, key=lambda row: (row[0] != PLAN, row[1]))
 
 
+@named_keywords(ModelOptions)
 def optimize(source: Source, *, pings: bool = True, **options: Unpack[ModelOptions]) -> OptimizeResult:
     """The cheapest legal breakpoints, TTLs and, with `pings`, extra calls, for the calls of a recording.
 
-    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Calls
-    whose cache has no lookback breakpoints are left out, with a warning. Raises InputError, CannotEvaluate.
+    The calls of a log are taken without their breakpoints, those of a conversation as "none" sends them. Where all
+    caches find by themselves what was sent before (OpenAI, DeepSeek …), the plan has changes of the content. Else calls
+    whose cache has no lookback breakpoints are left out, and a loss that a bill shows and nothing explains is held in
+    every plan, with a warning. Raises InputError, CannotEvaluate.
     """
+    from cachecost.analysis.bill.explanation import hold_losses
     from cachecost.analysis.optimum.optimum import optimum_of
-    from cachecost.simulation.workload import Workload, plan_workload
+    from cachecost.analysis.whatif.content_plan import plan_content
+    from cachecost.simulation.workload import plan_workload
+    from cachecost.views.optimum.content import bound_words, content_answer, token_words
+    from cachecost.views.optimum.text import answer, facts
 
-    recording = read_source(source)
-    setup = comparison_setup(recording, **options)
-    calls = calls_in(recording)
-    if calls:
-        workload = only_supported(Workload(recording.name, calls, setup), "optimize")
-        return OptimizeResult(optimum_of(workload.calls, workload.setup, pings, first=AS_RECORDED))
-    workload = plan_workload("none", conversations_in(recording), setup)
-    return OptimizeResult(optimum_of(workload.calls, setup, pings, first="none"))
+    recording, first = read_source(source), AS_RECORDED
+    if calls_in(recording):
+        workload = workload_of(recording, **options)
+    else:
+        first = "none"
+        workload = plan_workload(first, conversations_in(recording), comparison_setup(recording, **options))
+    if workload.finds_without_lookback:
+        plan = plan_content(workload)
+        saves = (f"{one.name}: {one.does}; saves {dollars(one.saving)}" for one in plan.changes)
+        remarks = (*saves, f"tokens: {token_words(plan)}")
+        return OptimizeResult(plan, content_answer(plan), first, ((first, plan.now, 0),), bound_words(plan), remarks)
+    workload, held = hold_losses(only_supported(workload, "optimize"))
+    if held:
+        warn(f"calls whose bill shows a loss that nothing explains, held in every plan: {len(held):,}", stacklevel=3)
+    found = optimum_of(workload.calls, workload.setup, pings, first=first)
+    others = [(one.name, one.usd, one.refused) for one in found.presets]
+    if found.recorded_usd is not None:
+        others.append((first, found.recorded_usd, 0))
+    bound = f"no legal plan costs less than {dollars(found.lower_bound_usd)}"
+    remarks = tuple(f"{label}: {sentence}" for label, sentence in facts(found) if label in ("tokens", "rules"))
+    return OptimizeResult(found, " ".join(answer(found)), first, tuple(others), bound, remarks)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from html import escape
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.formatting import change, dollars, percent
+from cachecost.base.frames import MoneyColumn, frame_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,13 +67,6 @@ class Answered:
         return f"<{type(self).__name__} {self._answer()}>"
 
 
-def rows_of(items: Iterable[object], fields: str) -> list[dict[str, Any]]:
-    """A row of a frame for each item. `fields` are its attributes; `name=path.of.attribute` for another name."""
-    parts = [field.partition("=") for field in fields.split()]
-    getters = [(name, attrgetter(path or name)) for name, _, path in parts]
-    return [{name: get(item) for name, get in getters} for item in items]
-
-
 def paragraph(text: str, *, strong: bool = False) -> str:
     """A sentence above or below a table, muted unless `strong`."""
     look = "font-weight:600" if strong else "opacity:.75;font-size:.92em"
@@ -127,12 +119,12 @@ class Monthly:
                 return one
         raise KeyError(f"{strategy}: has calls without a cost" if strategy in self.left_out else strategy)
 
-    def frame(self) -> pd.DataFrame:
-        """One row per strategy: `usd`, `low_usd` and `high_usd` per month (Decimal)."""
-        import pandas as pd
-
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per strategy: `usd_per_month`, and within the error margin `low_usd_per_month` and
+        `high_usd_per_month`."""
+        names = ("strategy", "usd_per_month", "low_usd_per_month", "high_usd_per_month")
         rows = [(one.strategy, one.usd, one.low, one.high) for one in self.projections]
-        return pd.DataFrame(rows, columns=["strategy", "usd", "low_usd", "high_usd"]).set_index("strategy")
+        return frame_of((dict(zip(names, row, strict=True)) for row in rows), money, names, "strategy")
 
     def plot(self) -> Figure:
         """USD per month, one bar per strategy, with its error bar."""

@@ -26,13 +26,15 @@ from cachecost.analysis.next_message.choices import (
     parse_content,
 )
 from cachecost.analysis.next_message.state import CompactionPrice, NextMessage, SessionState
-from cachecost.api.html import Answered, HtmlTable, paragraph, rows_of
-from cachecost.api.setup import Counter, RuleOptions, check_choice, setup_of
+from cachecost.api.html import Answered, HtmlTable, paragraph
+from cachecost.api.keywords import Counter, RuleOptions, named_keywords
+from cachecost.api.setup import LogSource, check_choice, path_of, setup_of
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollars, percent, tokens
 from cachecost.base.formatting import tokens as token_text
+from cachecost.base.frames import MoneyColumn, flat_rows, frame_of
+from cachecost.base.structs import replace
 from cachecost.base.times import seconds
-from cachecost.conversations.input_files import input_path
 from cachecost.sessions.locations import locations
 from cachecost.sessions.reading import SessionReading
 from cachecost.views.next.words import price_words
@@ -42,18 +44,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-BILL_FIELDS = (
-    "models first last calls hit_rate input_tokens=usage.input_tokens read=usage.read write_5m=usage.write_5m "
-    "write_1h=usage.write_1h output_tokens=usage.output_tokens cost_usd=cost fees_usd=cost_by_class "
-    "rewritten_usd=rewritten saved_by_caching_usd=saved_by_caching"
-)
 REWRITE_FIELDS = (
-    "cause session=call.session project=file.project agent=call.agent time=call.start file=file.path line=call.line "
-    "model=call.model tokens cost_usd=cost message=words"
-)
-NEXT_FIELDS = (
-    "name kind cost_usd=cost first_usd=first read=usage.usage.read write_5m=usage.usage.write_5m "
-    "write_1h=usage.usage.write_1h input=usage.usage.input_tokens output=usage.usage.output_tokens breaks_even_after"
+    "cause session project agent time file line call model tokens cost_usd idle_s message cache_miss_reason"
 )
 
 
@@ -70,24 +62,23 @@ class BillResult:
         """`cost`, `necessary`, `rewritten`, `saved_by_caching` (USD), `usage` (tokens), `hit_rate`, `causes`."""
         return summarize(self.account).total
 
-    def frame(self, by: str = "session") -> pd.DataFrame:
-        """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
-        import pandas as pd
+    def frame(self, by: str = "session", *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per session, project, day, week, month, model or agent, which is its `key`: the rows of
+        `bill --csv`."""
+        from cachecost.views.bill.json_output import csv_rows
 
         check_choice("by", by, list(ROWS_BY))
-        project = "" if by == "project" else "project"
-        rows = rows_of(summarize(self.account, by).rows, f"{by}=key {project} {BILL_FIELDS}")
-        for row in rows:
-            row |= {"models": ", ".join(row["models"]), "fees_usd": row["fees_usd"]["fees"]}
-        return pd.DataFrame(rows)
+        summary = summarize(self.account, by)
+        [columns] = flat_rows(csv_rows(replace(summary, rows=[summary.total])))
+        return frame_of(csv_rows(summary), money, columns)
 
-    def rewrites(self) -> pd.DataFrame:
-        """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`
-        (seconds since the epoch), `file`, `line`, `model`, `tokens`, `cost_usd` (Decimal), `message`."""
-        import pandas as pd
+    def rewrites(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per call that paid again for what had been cached: `cause`, `session`, `project`, `agent`, `time`,
+        `file`, `line`, `call`, `model`, `tokens`, `cost_usd`, `idle_s` (seconds since its cache was last used),
+        `message`, `cache_miss_reason`."""
+        from cachecost.views.bill.json_output import rewrite_object
 
-        rows = rows_of(self.account.rewrites, REWRITE_FIELDS)
-        return pd.DataFrame([{**row, "cause": str(row["cause"])} for row in rows])
+        return frame_of(map(rewrite_object, self.account.rewrites), money, REWRITE_FIELDS.split())
 
     def advice(self) -> list[Advice]:
         """The changes that would have saved most, the best first."""
@@ -119,15 +110,16 @@ class BillResult:
         return paragraph(self._answer(total), strong=True) + (table.html() if total.causes else "")
 
 
-def bill(*paths: str | Path, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
-    """What the sessions in files and folders cost, what was paid to write cached tokens again, and why.
+@named_keywords(RuleOptions)
+def bill(*paths: LogSource, project: str | None = None, **options: Unpack[RuleOptions]) -> BillResult:
+    """What the sessions in files, folders and logs cost, what was paid to write cached tokens again, and why.
 
     Without paths, the sessions of the agents on this machine. `project` keeps those whose folder contains the text.
     Nothing is remembered. Files that cannot be read are in `skipped`. Raises InputError for a path that does not exist.
     """
     from cachecost.conversations.logs import expand_folders
 
-    given = [input_path(path) for path in paths]
+    given = [path_of(path) for path in paths]
     if missing := [Fault(str(path), "no such file or folder") for path in given if not path.exists()]:
         raise InputError(missing)
     folders = [path for path in given if path.is_dir()]
@@ -171,15 +163,13 @@ class NextResult(Answered):
         """Whether a keep-alive is worth it, and up to how many; None where the cache is cold."""
         return self.choice.keep_alive
 
-    def frame(self) -> pd.DataFrame:
-        """One row per alternative: `name`, `kind`, `cost_usd` (Decimal, with what is paid first), `first_usd`, tokens
-        `read`, `write_5m`, `write_1h`, `input`, `output`, and `breaks_even_after` (messages)."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per alternative: `kind`, `cost_usd` (with what is paid first), `usage.…` (tokens), `first.cost_usd`
+        and `first.usage.…` of what is paid first, `breaks_even_after` (messages), `note`."""
+        from cachecost.views.next.json_output import next_object
 
-        rows = rows_of(self.choice.alternatives, NEXT_FIELDS)
-        for row in rows:
-            row["first_usd"] = row["first_usd"].cost if row["first_usd"] else None
-        return pd.DataFrame(rows).set_index("name")
+        rows = next_object(self.choice, self.state, 0.0, 0, self.is_simulated)["alternatives"]
+        return frame_of(({**row, "first": row["first"] or {}} for row in rows), money, index="name")
 
     def plot(self) -> Figure:
         """USD of the next message, one bar per alternative."""
@@ -203,8 +193,9 @@ class NextResult(Answered):
         return paragraph(self._answer(), strong=True) + table.html()
 
 
+@named_keywords(RuleOptions)
 def next_message(
-    path: str | Path,
+    path: LogSource,
     *,
     session: str | None = None,
     at: Moment | None = None,
@@ -217,7 +208,7 @@ def next_message(
 ) -> NextResult:
     """What the next message of a session costs, warm and cold, and what a switch, a compaction or tools would do.
 
-    `path` is a session file, a request log or a folder; `session` the beginning of an id, the default is the latest.
+    `path` is a session file, a log or a folder; `session` the beginning of an id, the default is the latest.
     The message is sent `at` a time (the default: right after the last call) and is a text, or has `new_tokens`; by
     default it is as long as those of the session. `models` and `tools` (their size) are priced, too; `tokens` is the
     token counter. Nothing is sent.
@@ -234,7 +225,7 @@ def next_message(
         raise InputError([Fault("session:", f"{what}: {session or 'none was found'}")])
     key = session if session in keys else keys[0]
     has_requests = any(file.has_requests for file in found.account.files)
-    workload = read_workload(input_path(path), setup, tokens) if has_requests else None
+    workload = read_workload(path_of(path), setup, tokens) if has_requests else None
     known = next_session(found.account, key, workload)
     if known is None:
         raise CannotEvaluate(f"{path}: no call of a main thread with a bill was found")

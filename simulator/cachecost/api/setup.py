@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from datetime import date
 from decimal import Decimal
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal
 from warnings import warn
 
 from pydantic import ValidationError
@@ -27,10 +27,12 @@ from cachecost.analysis.comparison.summary import (
     token_sentences,
 )
 from cachecost.analysis.comparison.verdict import verdict_of
-from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph, rows_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, monthly, paragraph
+from cachecost.api.keywords import COUNTERS, CountOptions, ModelOptions, RuleOptions, named_keywords
 from cachecost.base.atomic_files import is_yaml
 from cachecost.base.errors import CannotEvaluate, Fault, InputError
 from cachecost.base.formatting import count_text, dollar_change, dollars, percent, tokens
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
 from cachecost.base.times import day_of
 from cachecost.base.yaml_text import PlacedValue, SourcePlace, faults_of, one_of
@@ -67,11 +69,17 @@ class Recording:
     name: str
     conversations: list[Conversation]
     calls: list[Call]
+    path: Path | None = None
+    """The file that it was read from."""
 
     @property
     def model(self) -> str | None:
         """None: each conversation has its own model."""
         return None
+
+    def plot(self) -> Figure:
+        """One column per call as it was sent: read, written and uncached tokens. Raises CannotEvaluate."""
+        return replay(self).plot()
 
     def __repr__(self) -> str:
         words = f"{count_text(len(self.calls), 'call')} in {count_text(len(self.conversations), 'conversation')}"
@@ -82,6 +90,7 @@ Source = Conversation | Recording | str | Path
 """A result of `read`, or the path of a recording in any known format."""
 
 
+@named_keywords()
 def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> Conversation | Recording:
     """Read a recording in any known format: a conversation, or a log of calls.
 
@@ -91,7 +100,7 @@ def read(path: str | Path, *, tools_tokens: int = 0, system_tokens: int = 0) -> 
     check_files([input_path(path)])
     conversations, calls = read_conversations(input_path(path))
     if calls or len(conversations) != 1:
-        return Recording(PurePath(path).stem, conversations, calls)
+        return Recording(PurePath(path).stem, conversations, calls, input_path(path))
     conversation = conversations[0]
     sizes = {"tools": tools_tokens, "system": system_tokens}
     head = Head.model_validate({name: {"tokens": size} for name, size in sizes.items() if size})
@@ -122,6 +131,19 @@ def read_source(source: Source) -> Conversation | Recording:
     if isinstance(source, str | Path):
         return read(source)
     raise InputError([Fault("recording:", f"expected a path, or what read() gives; got a {type(source).__name__}")])
+
+
+LogSource = Recording | str | Path
+"""A log of calls that `read` read, or a path."""
+
+
+def path_of(source: LogSource) -> Path:
+    """The file of a source. Raises InputError where there is none, as for a conversation."""
+    if isinstance(source, str | Path):
+        return input_path(source)
+    if isinstance(source, Recording) and source.path is not None:
+        return source.path
+    raise InputError([Fault("recording:", f"expected a path or a log with bills; got a {type(source).__name__}")])
 
 
 def conversations_in(source: Conversation | Recording) -> Sequence[Conversation]:
@@ -180,35 +202,6 @@ def _parse_specs(strategies: Sequence[StrategyLike], label: str) -> list[SpecOrR
     return specs
 
 
-Counter = Literal["calibrated", "auto", "tiktoken", "bytes", "ctok", "native"]
-COUNTERS: tuple[Counter, ...] = get_args(Counter)
-
-
-class RuleOptions(TypedDict, total=False):
-    """Keywords of every function. `as_of` is the day whose rules and prices hold, a date or "2026-03-07"; the default
-    is the day of each call of a log, else that of the shipped data. `host` is the host of calls that name none. `rules`
-    are assumptions by name (`cachecost rules --assumptions`). `prices` is a price file of your own."""
-
-    as_of: date | str | None
-    host: str
-    rules: Mapping[str, object] | None
-    prices: str | Path | None
-
-
-class CountOptions(RuleOptions, total=False):
-    """`tokens` is the token counter: calibrated (the default: calibrated on the bills, else auto), auto, tiktoken,
-    bytes, ctok or native.
-    """
-
-    tokens: Counter | None
-
-
-class ModelOptions(CountOptions, total=False):
-    """`model` is the model of all calls; the default is that of the recording."""
-
-    model: str | None
-
-
 def setup_of(
     *,
     as_of: date | str | None = None,
@@ -253,6 +246,8 @@ def workload_of(source: Source, strategy: StrategySpec | None = None, **options:
         return plan_workload(strategy, conversations_in(recording), setup, recording.name)
     if not isinstance(recording, Recording) or not recording.calls:
         raise CannotEvaluate(f"{recording.name} contains no recorded call; pass a strategy, like strategy='automatic'")
+    if options.pop("model", None):
+        raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
     tokens = options.pop("tokens", None)
     if tokens is not None:
         check_choice("tokens", tokens, COUNTERS)
@@ -269,7 +264,7 @@ def only_supported(workload: Workload, function: str) -> Workload:
 
     supported, left_out = supported_calls(workload, function)
     for note in left_out.notes(function):
-        warn(note, stacklevel=3)
+        warn(note, stacklevel=4)  # the caller of the public function, whose keywords are checked in between
     return supported
 
 
@@ -289,10 +284,6 @@ def day_from(as_of: date | str | None, keyword: str = "as_of") -> date | None:
         raise InputError([Fault(f"{keyword}:", f"expected a date like 2026-03-07; got '{as_of}'")]) from None
 
 
-FIELDS = (
-    "name kind does cost_usd=cost saving_usd=saving share error_usd=error calls_changed extra_calls keeps_answers "
-    "supported depends_on"
-)
 MOST_BARS = 12
 
 
@@ -318,14 +309,14 @@ class Alternatives(Answered):
         """The alternatives that save money and keep the answers, largest saving first."""
         return [one for one in self.whatif.alternatives if one.is_gain and one.keeps_answers]
 
-    def frame(self) -> pd.DataFrame:
-        """One row per alternative: `kind`, what it `does`; `cost_usd`, `saving_usd` and `error_usd` (± of the saving)
-        as Decimal, None if not evaluated; `share` of the cost; `calls_changed`, `extra_calls`; `keeps_answers`;
-        `supported` ("yes", or why not); `depends_on` (assumptions that change the sign of the saving)."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per alternative: `kind`, what it `does`; `cost_usd`, `most_usd` (without best-effort hits),
+        `saving_usd` and `error_usd` (± of the saving), NaN if not evaluated; `share` of the cost; `calls_changed`,
+        `extra_calls`; `keeps_answers`, on which `assumption`; `supported` ("yes", or why not); `depends_on` (a list of
+        assumptions that change the sign of the saving)."""
+        from cachecost.views.whatif import whatif_object
 
-        rows = rows_of(self.whatif.alternatives, FIELDS)
-        return pd.DataFrame([{**row, "depends_on": ", ".join(row["depends_on"])} for row in rows]).set_index("name")
+        return frame_of(whatif_object(self.whatif)["alternatives"], money, index="name")
 
     def plot(self) -> Figure:
         """USD saved (to the right) or lost by each alternative that changes the cost and keeps the answers."""
@@ -360,6 +351,7 @@ class Alternatives(Answered):
         return paragraph(self._answer(), strong=True) + table.html() + "".join(map(paragraph, below))
 
 
+@named_keywords(CountOptions)
 def whatif(
     source: Source,
     *,
@@ -394,6 +386,15 @@ class Replay(Ledger):
     If not `is_priced`, the model is self-hosted without a price: `cost` has no meaning, only tokens have.
     """
 
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per call: the fields of `replay --json`, with `usage.…` in tokens and `cost_by_class_usd.…`; a call
+        with an error has `error.type` and `error.message` instead."""
+        from cachecost.views.replay.call_rows import call_object
+
+        priced = ((row, row.cost.by_class() if row.is_priced else None) for row in self.rows)
+        rows = ({**call_object(row), "cost_by_class_usd": classes} for row, classes in priced)
+        return frame_of(rows, money).drop(columns="format")
+
     def plot(self) -> Figure:
         """One column per call, as high as its prompt: read, written and uncached tokens."""
         from cachecost.api.charts import columns
@@ -412,6 +413,7 @@ class Replay(Ledger):
         return _table(summary).html() + "".join(map(paragraph, token_sentences(summary)))
 
 
+@named_keywords(ModelOptions)
 def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpack[ModelOptions]) -> Replay:
     """The usage and cost of each call under `strategy`, a preset's name or a mapping with the keys of a scenario.
 
@@ -423,6 +425,7 @@ def replay(source: Source, strategy: StrategyLike | None = None, **options: Unpa
     return _replay(recorded, spec_of(given), options)
 
 
+@named_keywords(ModelOptions)
 def compare(
     source: Source,
     strategies: Sequence[StrategyLike] | None = None,
@@ -475,10 +478,7 @@ def _compare_scenario(
 
 def _replay(recorded: Conversation | Recording, spec: SpecOrRecorded, options: ModelOptions) -> Replay:
     if spec is None:
-        if options.get("model"):
-            raise InputError([Fault("model:", "expected nothing: as recorded, each call ran on its own model")])
-        given: dict[str, Any] = {name: value for name, value in options.items() if name != "model"}
-        workload = workload_of(recorded, **given)
+        workload = workload_of(recorded, **options)
         setup = replace(workload.setup, may_lack_prices=True)
         rows = list(replace(workload, setup=setup).simulation().rows(workload.calls))
         return Replay(AS_RECORDED, rows, [], setup.token_source, margin(rows, setup.error_margin))
@@ -497,6 +497,12 @@ def cost_words(ledger: Ledger) -> str:
 
 def _as_replay(ledger: Ledger) -> Replay:
     return ledger if isinstance(ledger, Replay) else Replay(**{f.name: getattr(ledger, f.name) for f in fields(ledger)})
+
+
+STRATEGY_FIELDS = (
+    *("name", "calls", "errors", "usage", "cost_usd", "cost_by_class_usd", "vs_first", "lower_bound_usd"),
+    *("inquiries", "cost_per_inquiry_usd"),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -536,24 +542,24 @@ class Result:
         """The variants of the scenario, each as a result."""
         return {one.variant: Result(one, self.question) for one in self.others}
 
-    def frame(self) -> pd.DataFrame:
-        """One row per strategy: the numbers `calls` and `refused`; the tokens `read`, `write_5m`, `write_1h`,
-        `input` (uncached) and `output`; as Decimal `cost_usd`, `error_usd` (± from token counts), `lower_bound_usd`
-        (the lower bound; None if not computed) and `question_usd` (one side question with all its calls); the ratio
-        `vs_first`; the ranks `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies
-        do by less than the error margin; NA: not compared).
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per strategy: `calls` and `errors` (refused calls); `usage.…` (tokens); `cost_usd`, its error margin
+        from token counts `error_usd`, `cost_by_class_usd.…`, `lower_bound_usd` (NaN if not computed); the ratio
+        `vs_first`; `inquiries` (side questions) and `cost_per_inquiry_usd` (one with all its calls); the ranks
+        `rank_from` and `rank_to` (1 is the cheapest; they differ where the costs of strategies do by less than the
+        error margin; NA: not compared).
         """
-        import pandas as pd
+        from cachecost.views.run.report import comparison_object
 
-        summary, rows = summarise(self.comparison), []
+        summary = summarise(self.comparison)
         ranks = rank_fields(summary)
-        for line in summary.lines:
-            used = {name: getattr(line.usage, field) for name, field in CLASS_FIELDS.items()}
-            cost, error = (line.cost.total, line.error) if line.is_priced else (None, None)
-            compared = {"vs_first": line.vs_first, "lower_bound_usd": line.lower_bound, "question_usd": line.question}
-            row = {"strategy": line.name, "calls": line.calls, **used, "cost_usd": cost, "error_usd": error}
-            rows.append({**row, **compared, "refused": line.refused, **ranks[line.name]})
-        return pd.DataFrame(rows).set_index("strategy").astype(dict.fromkeys(("rank_from", "rank_to"), "Int64"))
+        errors = {line.name: line.error if line.is_priced else None for line in summary.lines}
+        rows = []
+        for row in comparison_object(self.comparison)["strategies"]:
+            name = row["name"]
+            fields = {field: row[field] for field in STRATEGY_FIELDS}
+            rows.append({**fields, "error_usd": errors[name], **ranks[name]})
+        return frame_of(rows, money, index="name")
 
     def plot(self, picture: Picture = "dollars") -> Figure:
         """`picture` is "dollars" by token class (tokens without a price), cumulative dollars over "calls", or dollars

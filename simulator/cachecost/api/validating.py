@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import Unpack
 
-from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph, rows_of
-from cachecost.api.setup import CountOptions, check_choice, check_files, compare, setup_of
+from cachecost.api.html import DAYS, Answered, HtmlTable, Monthly, paragraph
+from cachecost.api.keywords import RuleOptions, named_keywords
+from cachecost.api.setup import LogSource, check_choice, check_files, compare, path_of, setup_of
 from cachecost.base.formatting import count_text, dollars, percent
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
-from cachecost.conversations.input_files import input_path
 from cachecost.ledger.results import AssumptionSupport, Fidelity
 from cachecost.tokens.factory import TEXT_COUNTERS
 
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
     from cachecost.views.fidelity.scores import Score
 
 
-BUDGET_FIELDS = "scenario strategy budget limit actual verdict message"
-CALL_FIELDS = (
-    "source call model project kind exact predicted_read=predicted.read billed_read=billed.read "
-    "predicted_write=predicted.write billed_write=billed.write predicted_input=predicted.input_tokens "
-    "billed_input=billed.input_tokens token_error predicted_usd billed_usd reason session agent timestamp line folder"
-)
 SIGNS: dict[str, str] = {"pass": "✓", "not_comparable": "?", "fail": "✗"}
 
 
@@ -57,12 +52,14 @@ class CheckResult(Answered):
         """The budgets that failed."""
         return [one for one in self.budgets if one.verdict == "fail"]
 
-    def frame(self) -> pd.DataFrame:
-        """One row per budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (Decimal: USD, or a
-        share like 0.05; `actual` is None if unknown), `verdict`, `message`."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per budget: `scenario`, `strategy`, `budget` (its key), `limit` and `actual` (USD, or a share like
+        0.05; `actual` is NaN if unknown), `verdict`, `message`; `file`, `line` and `column` of the budget, and the
+        `changes` that have moved its figure."""
+        from cachecost.views.check.json_output import check_object
 
-        return pd.DataFrame(rows_of(self.budgets, BUDGET_FIELDS), columns=BUDGET_FIELDS.split())
+        columns = "scenario strategy budget limit actual verdict message file line column changes"
+        return frame_of(check_object(self.result)["budgets"], money, columns.split())
 
     def plot(self) -> Figure:
         """Each figure as a share of its limit; failed budgets are highlighted."""
@@ -96,6 +93,7 @@ class CheckResult(Answered):
         return paragraph(self._answer(), strong=True) + table.html()
 
 
+@named_keywords()
 def check(scenarios: str | Path | Sequence[str | Path], *, reports: str | Path = "reports") -> CheckResult:
     """Check one or more scenarios against their budgets, and their baselines in `reports`. Writes nothing.
 
@@ -134,17 +132,15 @@ class ValidationResult(Answered):
         """The number of exact calls under each assumption, if `assumptions` was True."""
         return self.fidelity.readings
 
-    def frame(self) -> pd.DataFrame:
-        """One row per call: `source`, `call`, `model`, `project`; `kind` (hit, cold, unknown), `exact`; predicted and
-        billed tokens; `token_error` (share of the billed input tokens); `predicted_usd` and `billed_usd` of the input
-        (Decimal); `reason` if it is not exact; `session`, `agent`, `timestamp` and `line` of the call."""
-        import pandas as pd
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row per call: `source`, `call`, `line`, `model`; `kind` (hit, cold, unknown, range), `exact`; the usage
+        that was `predicted.…` and `billed.…`; `reason` and `cause` if it is not exact; `session`, `project`, `agent`,
+        `timestamp`; `range.…` where hits are not certain; `predicted_usd` and `billed_usd` of the input; `token_error`
+        (share of the billed input tokens)."""
+        from cachecost.views.fidelity.text import judgement_row
 
-        rows = rows_of(self.fidelity.judgements, CALL_FIELDS)
-        for row in rows:
-            row["project"] = row["project"] or row["folder"]
-            del row["folder"]
-        return pd.DataFrame(rows)
+        calls = self.fidelity.judgements
+        return frame_of(({**judgement_row(one), "token_error": one.token_error} for one in calls), money)
 
     def plot(self) -> Figure:
         """One point per call: the billed length of its prompt, and the error of the predicted length."""
@@ -173,23 +169,26 @@ class ValidationResult(Answered):
         return table.html() + "".join(map(paragraph, words))
 
 
+@named_keywords(RuleOptions)
 def validate(
-    *logs: str | Path, assumptions: bool = False, calibrated: bool = True, **options: Unpack[CountOptions]
+    *logs: LogSource,
+    assumptions: bool = False,
+    calibrated: bool = True,
+    tokens: Literal["ctok", "tiktoken"] | None = None,
+    **options: Unpack[RuleOptions],
 ) -> ValidationResult:
-    """Predict each call of the recordings at `logs`, and compare it with its bill. Each file is a cache of its own.
+    """Predict each call of `logs`, and compare it with its bill. Each file is a cache of its own.
 
     Token counts are calibrated on the bills of other calls, never on the call's own; without `calibrated`, on no bill.
-    `assumptions` counts the exact calls under each assumption about open rules. `tokens` is ctok (the default, if
-    installed) or tiktoken. Raises InputError, CannotEvaluate.
+    `assumptions` counts the exact calls under each assumption about open rules. `tokens` is the token counter: ctok
+    (the default, if installed) or tiktoken. Raises InputError, CannotEvaluate.
     """
     from cachecost.analysis.fidelity.validation import Validation
 
-    given: dict[str, Any] = dict(options)
-    tokens = given.pop("tokens", None)
     if tokens is not None:
         check_choice("tokens", tokens, TEXT_COUNTERS)
-    paths = [input_path(log) for log in logs]
+    paths = [path_of(log) for log in logs]
     check_files(paths)
-    validation = Validation(paths, setup_of(**given), tokens, calibrated)
+    validation = Validation(paths, setup_of(**options), tokens, calibrated)
     fidelity = validation.fidelity()
     return ValidationResult(replace(fidelity, readings=list(validation.readings())) if assumptions else fidelity)

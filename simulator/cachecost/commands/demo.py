@@ -14,11 +14,10 @@ from typing import Any
 
 import click
 
-import cachecost
+from cachecost.api.demo import bundled_folder
 from cachecost.base.errors import ExitCode
 from cachecost.commands.options import work_bar
 
-PACKAGE = Path(cachecost.__file__).parent
 SESSION = Path("scenarios/recordings/transcripts/entireio-cli-74_af160f6f80-fdb03ddf.jsonl")
 SCENARIO = Path("scenarios/answer-inquiry.yaml")
 RESULT = Path("reports/answer-inquiry/result.json")
@@ -47,12 +46,6 @@ def demo() -> int:
         for part in wrap_line(line.strip(), console.width, indent, f"{indent}  ") if wraps else [line]:
             console.print(part, markup=False, highlight=False, soft_wrap=True)
     return ExitCode.OK
-
-
-def bundled_folder() -> Path:
-    """Where the demo's files are: in an installed package, or the checkout."""
-    installed = PACKAGE / "demo"
-    return installed if installed.is_dir() else PACKAGE.parents[1]
 
 
 def _bill_lines(path: Path) -> Iterator[str]:

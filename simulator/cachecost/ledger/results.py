@@ -33,8 +33,6 @@ from cachecost.providers.usage import ZERO as ZERO
 from cachecost.providers.usage import ToolUses, Usage, add_uses, usage_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from cachecost.ledger.findings import Explanation
 
 
@@ -118,8 +116,6 @@ def build_timeline(prompt: Prompt, sizes: PrefixSizes, outcome: Outcome) -> Call
     return CallTimeline(breakpoints, tuple(reversed(kinds.items())), is_human)
 
 
-WHAT_IT_IS = ("strategy", "call", "timestamp", "model", "purpose", "turn", "inquiry")
-WHERE_IT_IS_FROM = ("cause", "error", "session", "project", "agent", "file")
 USAGE_FIELDS = ("input_tokens", "read", "write_5m", "write_1h", "output_tokens")
 
 
@@ -195,25 +191,6 @@ class Ledger:
         """Dollars of one side question, all its calls together; None without questions or without a known price."""
         asked = {row.inquiry for row in self.inquiries}
         return self.cost_of(self.inquiries) / len(asked) if asked and self.is_priced else None
-
-    def frame(self) -> pd.DataFrame:
-        """One row a call: tokens as int, dollars as Decimal, start in seconds since the epoch."""
-        import pandas as pd
-
-        rows = []
-        for row in self.rows:
-            usage, dollars = row.usage, {**row.cost.by_class(), "cost": row.cost.total}
-            tokens = (usage.read, usage.write_5m, usage.write_1h, usage.input_tokens, usage.output_tokens)
-            rows.append(
-                {
-                    **{name: getattr(row, name) for name in WHAT_IT_IS},
-                    **dict(zip(("read", "write_5m", "write_1h", "input", "output"), tokens, strict=True)),
-                    **{f"{name}_usd": usd if row.is_priced else None for name, usd in dollars.items()},
-                    **{name: getattr(row, name) for name in WHERE_IT_IS_FROM},
-                    "line": row.line or None,
-                }
-            )
-        return pd.DataFrame(rows)
 
 
 def most_of(rows: Iterable[CallRow]) -> Decimal:

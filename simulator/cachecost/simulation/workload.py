@@ -85,13 +85,18 @@ class Workload:
         if unknown and not some:
             raise CannotEvaluate(f"{command} cannot evaluate any call: {'; '.join(unknown)}")
 
-    @property
-    def finds_without_lookback(self) -> bool:
-        """Whether all caches that are known find by themselves what was sent before, and one at least is known."""
+    def known_rules(self) -> list[ModelRules]:
+        """The rules of each host, model and day of the calls that has some."""
         found: list[ModelRules] = []
         for host, model, day in dict.fromkeys((call.host, call.request.model, call.day) for call in self.calls):
             with suppress(CannotEvaluate):
                 found.append(self.setup.rules.rules(host_of(host, self.setup.host, model), model, day))
+        return found
+
+    @property
+    def finds_without_lookback(self) -> bool:
+        """Whether all caches that are known find by themselves what was sent before, and one at least is known."""
+        found = self.known_rules()
         return bool(found) and all(rules.finds_without_lookback for rules in found)
 
     def of_calls(self, calls: Sequence[Call], bills: Sequence[Call]) -> Workload:

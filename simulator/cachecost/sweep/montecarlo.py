@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cachecost.base.digests import seeded_share
+from cachecost.base.frames import MoneyColumn, frame_of
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import divide, lag_s
 from cachecost.caches.expiry import BEFORE_TIME, has_expired, is_readable, shorter_ttl, ttl_s_of
@@ -318,12 +319,13 @@ class CostDistribution:
         standard_error = float(np.std(np.array(self.costs, dtype=np.float64), ddof=1)) / sqrt(len(self.seeds))
         return CONFIDENCE * standard_error / mean
 
-    def frame(self) -> pd.DataFrame:
-        """One row a seed: its tokens by class, and dollars as Decimal."""
-        import pandas as pd
-
-        frame = pd.DataFrame(self.tokens, columns=list(TOKEN_FIELDS), index=pd.Index(self.seeds, name="seed"))
-        return frame.assign(cost_usd=pd.Series(self.costs, index=frame.index, dtype=object))
+    def frame(self, *, money: MoneyColumn = "float") -> pd.DataFrame:
+        """One row a seed: its tokens by class (`usage.…`), and `cost_usd`."""
+        rows = (
+            {"seed": seed, "usage": self.usage(number).wire(), "cost_usd": cost}
+            for number, (seed, cost) in enumerate(zip(self.seeds, self.costs, strict=True))
+        )
+        return frame_of(rows, money, index="seed")
 
 
 @dataclass(frozen=True, slots=True)

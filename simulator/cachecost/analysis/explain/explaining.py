@@ -512,7 +512,7 @@ def explain(traffic: Workload, limits: Costs = NO_LIMITS, earlier: TrackedReplay
         notes=with_places(notes, traffic.calls),
         lower_bound=bound,
         bounds_fixed_requests=not is_as_sent,
-        ranges=list(dict.fromkeys(one.range_in_words for one in observed.rules if one and one.range_in_words)),
+        ranges=list(dict.fromkeys(filter(None, (one.range_in_words for one in traffic.known_rules())))),
     )
 
 

@@ -28,14 +28,14 @@ from cachecost.simulation.workload import Workload
 class ContentPlan:
     """Changes of content that together make the calls cheapest, each with what it saves on top of those before it.
 
-    `now` and `usd` are USD without and with them, `lower_bound` what the calls cost at least as the plan sends them.
+    `now` and `usd` are USD without and with them; as the plan sends the calls, they cost at least `lower_bound_usd`.
     """
 
     calls: int
     changes: list[Alternative]
     now: Decimal
     usd: Decimal
-    lower_bound: Decimal
+    lower_bound_usd: Decimal
     token_source: str
     error_margin: float
     held_losses: int
@@ -43,7 +43,7 @@ class ContentPlan:
     @property
     def is_optimal(self) -> bool:
         """Whether no pause, no order of the calls and no other machine could make these requests cheaper."""
-        return self.usd <= self.lower_bound
+        return self.usd <= self.lower_bound_usd
 
 
 def plan_content(traffic: Workload, today: date | None = None) -> ContentPlan:

@@ -23,20 +23,38 @@ def content_words(plan: ContentPlan) -> str:
     return "Change the content: " + "; ".join(one.does for one in plan.changes) + "."
 
 
+def content_answer(plan: ContentPlan) -> str:
+    """What to do, and what it is worth."""
+    proof = "This plan is provably optimal:" if plan.is_optimal else "As the plan sends them,"
+    worth = f"That costs {dollars(plan.usd)} instead of {dollars(plan.now)}: {_less(plan)}."
+    return f"{content_words(plan)} {worth} {proof} {bound_words(plan)}."
+
+
+def _less(plan: ContentPlan) -> str:
+    return change_text(change(plan.usd, plan.now))
+
+
+def bound_words(plan: ContentPlan) -> str:
+    """What the requests cost at least as the plan sends them."""
+    return f"these requests cost at least {dollars(plan.lower_bound_usd)}, whatever the pauses between them"
+
+
+def token_words(plan: ContentPlan) -> str:
+    """Where the token counts are from, and how far they may be off."""
+    margin = Decimal(str(plan.error_margin))
+    return plan.token_source + (f" {margin_text(margin, plan.usd * margin)} on each figure" if margin else "")
+
+
 def content_lines(plan: ContentPlan, title: str, arguments: str) -> Iterator[str]:
     """The answer in five lines, as for breakpoints."""
     yield content_words(plan)
-    less = change_text(change(plan.usd, plan.now))
     calls = count_text(plan.calls, "call")
-    yield f"{dollars(plan.now)} now · {dollars(plan.usd)} with this plan: {less}   {title}, {calls}"
+    yield f"{dollars(plan.now)} now · {dollars(plan.usd)} with this plan: {_less(plan)}   {title}, {calls}"
     if len(plan.changes) > 1:
         parts = (f"{one.name} {dollars(one.saving or Decimal())}" for one in plan.changes)
         yield f"saves      {', then '.join(parts)}"
-    bound = f"these requests cost at least {dollars(plan.lower_bound)}, whatever the pauses between them"
-    yield f"minimum    {'provably optimal: ' if plan.is_optimal else ''}{bound}"
-    margin = Decimal(str(plan.error_margin))
-    about = f" {margin_text(margin, plan.usd * margin)} on each figure" if margin else ""
-    yield f"tokens     {plan.token_source}{about}"
+    yield f"minimum    {'provably optimal: ' if plan.is_optimal else ''}{bound_words(plan)}"
+    yield f"tokens     {token_words(plan)}"
     if plan.changes:
         yield f"next       cachecost whatif {arguments} --jointly {','.join(one.name for one in plan.changes)}"
     yield see_also("optimize", arguments)
@@ -62,7 +80,7 @@ def content_object(plan: ContentPlan) -> dict[str, Any]:
                 for one in plan.changes
             ],
         },
-        "lower_bound_usd": exact(plan.lower_bound),
+        "lower_bound_usd": exact(plan.lower_bound_usd),
         "proved_optimal": plan.is_optimal,
         "strategies": {"as recorded": exact(plan.now)},
         "tokens": {"source": plan.token_source, "error_margin": plan.error_margin},

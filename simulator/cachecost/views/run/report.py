@@ -90,8 +90,8 @@ def run_object(result: RunResult) -> dict[str, Any]:
         "format": FORMAT,
         "scenario": result.scenario,
         **pick(result, "question", "about", "verdict"),
-        **_comparison(result.main),
-        "variants": [{"variant": each.variant, **_comparison(each)} for each in result.comparisons[1:]],
+        **comparison_object(result.main),
+        "variants": [{"variant": each.variant, **comparison_object(each)} for each in result.comparisons[1:]],
         "published_figures": [
             {
                 **pick(one, "source", "says"),
@@ -100,7 +100,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
             }
             for one in result.published_figures
         ],
-        "seeds": [{"seed": int(each.variant.split()[-1]), **_comparison(each)} for each in result.seeds],
+        "seeds": [{"seed": int(each.variant.split()[-1]), **comparison_object(each)} for each in result.seeds],
         "assumptions": [_assumption(one) for one in result.assumptions],
         "versions": dict(sorted(result.versions.items())),
     }
@@ -113,7 +113,8 @@ def calls_csv(result: RunResult) -> str:
     return text.getvalue()
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def comparison_object(comparison: Comparison) -> dict[str, Any]:
+    """The strategies under one set of assumptions, as JSON."""
     summary = summarise(comparison)
     names = [ledger.strategy for ledger in comparison.ledgers]
     lead, found = None, best_and_next(summary.lines)

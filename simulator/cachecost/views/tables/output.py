@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import open_whole
 from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
+from cachecost.base.frames import flat_rows
 from cachecost.views.tables.table import COMPARISON, Column, Table
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ Row = Mapping[str, Any]
 
 def csv_text(rows: Iterable[Row]) -> str:
     """A header and a line a row. What is nested has its names joined by a point; nothing is an empty cell."""
-    flat = [dict(_flat(row, "")) for row in rows]
+
+    def cell(value: object) -> str:
+        return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+    flat = [{name: inert_cell(cell(value)) for name, value in row.items()} for row in flat_rows(rows)]
     names = list(dict.fromkeys(name for row in flat for name in row))
     text = StringIO()
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
@@ -38,18 +43,6 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
     """Write the rows, whole or not at all. Raises CannotWrite."""
     with open_whole(path) as stream:
         stream.write(csv_text(rows).encode())
-
-
-def _flat(row: Row, before: str) -> Iterator[tuple[str, str]]:
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{name}.")
-        elif value is None:
-            yield before + name, ""
-        elif isinstance(value, str):
-            yield before + name, inert_cell(value)
-        else:
-            yield before + name, inert_cell(json.dumps(value, ensure_ascii=False))
 
 
 def lower_bounds(ledgers: Sequence[Ledger]) -> dict[Decimal, list[Ledger]]:
