@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
 
-BY = ("session", "project", "day", "week", "month", "model", "agent")
+BY = (
+    *("session", "project", "branch", "pr", "day", "week", "month", "model", "version", "agent"),
+    *("server", "skill", "tool"),
+)
 SPAN = re.compile(r"(\d{1,6})([hdw])")
 PROJECTS_NAMED = 8
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}

@@ -1,4 +1,4 @@
-"""A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent.
+"""A bill in figures: the totals, the causes, and a row for each of what the bill is divided by.
 
 `UnwrittenUsage` is that of calls that a client made and wrote into no transcript (compactions, titles), from its sums.
 """
@@ -13,7 +13,8 @@ from decimal import Decimal
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.call_prices import CallPrices, missing_output
+from cachecost.analysis.bill.prompt_results import prompt_results
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.settings import client_settings
@@ -21,6 +22,7 @@ from cachecost.providers.usage import (
     COST_CLASSES,
     NO_AMOUNTS,
     PER_TOKEN,
+    SMALLEST_PART,
     ZERO,
     Prices,
     ToolUses,
@@ -87,6 +89,12 @@ class CauseTotal:
         self.tokens += rewrite.tokens
         self.cost += rewrite.cost or ZERO
 
+    def move(self, other: dict[Cause, CauseTotal], tokens: int, cost: Decimal) -> None:
+        """Count tokens and USD in the causes of another row, and no longer in this one."""
+        total = other.setdefault(self.cause, CauseTotal(self.cause))
+        total.tokens, total.cost = total.tokens + tokens, total.cost + cost
+        self.tokens, self.cost = self.tokens - tokens, self.cost - cost
+
 
 @dataclass(slots=True)
 class TokenSum:
@@ -123,16 +131,12 @@ class TokenSum:
         return sum(self.amounts, ZERO)
 
 
-def missing_output(call: BilledCall) -> int:
-    """Output tokens of a partial answer beyond the recorded ones, estimated from what was recorded of it."""
-    return max(0, int(call.answer_bytes / client_settings().partial_output.bytes_per_token) - call.tokens[4])
-
-
 @dataclass(slots=True)
 class BillRow:
-    """The calls of one session, project, day, model or agent: `key` says which.
+    """The calls of one session, project, day, model …, or the results of one tool: `key` says which.
 
-    Where the calls differ in session, project, agent or model, that field is "" (several models: all of them).
+    Where the calls differ in session, project or agent, that field is ""; `models`, and of a session, branch or version
+    also `branches` and `versions`, are all that occur.
     """
 
     key: str
@@ -140,11 +144,18 @@ class BillRow:
     project: str = ""
     agent: str = ""
     client: str = ""
+    title: str = ""
     models: list[str] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
     first: float | None = None
     last: float | None = None
     calls: int = 0
+    """Of results: the calls in whose prompts they are."""
     unpriced: int = 0
+    results: int = 0
+    result_tokens: int = 0
+    """The results of a tool, and their tokens where they were sent first (an estimate)."""
     partial_outputs: int = 0
     """Calls whose output tokens are those of an answer that was not complete."""
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
@@ -164,8 +175,7 @@ class BillRow:
         if total is None:
             total = self._sums[key] = TokenSum(found, charged)
         total.add(call.tokens, call.tool_uses)
-        self.calls += 1
-        self.unpriced += found is None and charged is None
+        self.count(call, found)
         if charged is not None:
             listed = prices.prices_of(call, call.model, call.total_input)
             self.charged_calls += 1
@@ -174,12 +184,33 @@ class BillRow:
         if call.is_output_partial:
             self.partial_outputs += 1
             total.missing_output += 0 if is_sum_known else missing_output(call)
+
+    def count(self, call: BilledCall, found: Prices | None) -> None:
+        """Note that a call is in the row, whose prices are `found`."""
+        self.calls += 1
+        self.unpriced += found is None and call.charged_usd is None
         start = call.start
         if start is not None:
             self.first = start if self.first is None or start < self.first else self.first
             self.last = start if self.last is None or start > self.last else self.last
         if call.model not in self.models:
             self.models.append(call.model)
+
+    def move(self, other: BillRow, call: BilledCall, found: Prices | None, tokens: Sequence[int]) -> None:
+        """Count tokens of a call in another row, and no longer in this one; of what it was charged, their part."""
+        key, charge = id(found), None
+        if call.charged_usd is not None:
+            key = id(call)
+            parts = found.amounts(usage_of(tokens)) if found else NO_AMOUNTS
+            charge = sum((part.quantize(SMALLEST_PART) for part in parts), ZERO)
+            self._sums[key].charged = (self._sums[key].charged or ZERO) - charge
+        self._sums[key].add([-count for count in tokens], ())
+        total = other._sums.get(key)
+        if total is None:
+            total = other._sums[key] = TokenSum(found, charge)
+        elif charge is not None:
+            total.charged = (total.charged or ZERO) + charge
+        total.add(tokens, ())
 
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
         """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
@@ -293,13 +324,17 @@ class BillSummary:
     """Whether what was not recorded of the output is estimated."""
 
 
+RowKey = tuple[str, str]
+"""What a row is for, and its project where that is part of it."""
+NO_BRANCH, NO_PULL_REQUEST, NO_VERSION = (f"no {what} recorded" for what in ("branch", "pull request", "version"))
+REST, NO_RESULTS = "everything else", "no results recorded"
+"""The rows of what is no result of a tool, and of calls whose results are not known."""
+
+
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
-    zone, form = account.zone, PERIODS[by] if by not in GROUPS else ""
-    key_of = GROUPS.get(by) or (
-        lambda _, call: "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
-    )
-    total, rows = BillRow("total"), dict[str, BillRow]()
+    key_of = _key_function(account, by)
+    total, rows = BillRow("total"), dict[RowKey, BillRow]()
     sessions, unpriced = set[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
     summed = {one.session for one in unwritten}
@@ -308,42 +343,129 @@ def summarize(account: BillAccount, by: str = "session") -> BillSummary:
         row = rows.get(key)
         if row is None:
             row = rows[key] = BillRow(
-                key,
-                session=key if by == "session" else "",
-                project=file.project if by in ("session", "project") else "",
-                agent=key if by == "agent" else "",
+                key[0],
+                session=key[0] if by == "session" else "",
+                project=file.project if by == "session" else key[1],
+                agent=key[0] if by == "agent" else "",
                 client=file.client if by == "session" else "",
             )
         row.add(call, found, prices, call.session in summed)
+        if by in NAMED:
+            _add_names(row, *account.original(file, call))
         if by != "model":
             row.add_passes(call, prices)
         else:
             for model in dict.fromkeys(model or call.model for model, _ in call.extra):
-                rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
+                rows.setdefault((model, ""), BillRow(model)).add_passes(call, prices, model)
         sessions.add(session_key(file, call))
         if (found is None or call.extra) and call.charged_usd is None:
             unpriced.update(prices.why_unpriced(call))
         if not call.agent and by == "session":
-            row.project = file.project
+            row.project, row.title = file.project, file.title or row.title
     for row in rows.values():
         total.add_row(row)
     for rewrite in account.rewrites:
         total.add_rewrite(rewrite)
         rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
+    if by in RESULTS:
+        _move_results(account, RESULTS[by], rows)
     ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
     if by in PERIODS:
         ranked.sort(key=lambda row: row.key)
     warm = account.warm_calls, account.warm_tokens
-    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, zone)
+    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, account.zone)
 
 
-GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {
-    "session": session_key,
-    "project": lambda file, call: file.project,
-    "model": lambda file, call: call.model,
-    "agent": lambda file, call: call.agent_type or ("sub-agent" if call.agent else "main thread"),
+def _key_function(account: BillAccount, by: str) -> Callable[[SessionFile, BilledCall], RowKey]:
+    """What row a call belongs to; of copies of a call, the first decides. Raises KeyError."""
+    if by in PERIODS:
+        zone, form = account.zone, PERIODS[by]
+        return lambda _, call: (
+            "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form),
+            "",
+        )
+    if by != "pr":
+        group = GROUPS[by]
+        return lambda file, call: group(*account.original(file, call))
+    linked: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for file in account.files:
+        for session, at, name in file.pull_requests:
+            linked[session].append((at, name))
+    for links in linked.values():
+        links.sort()
+
+    def pull_request(_: SessionFile, call: BilledCall) -> RowKey:
+        """The one that its session linked next, else last: calls lead to it, and what follows the last is about it."""
+        links = linked.get(call.session, [])
+        later = (name for at, name in links if call.start is not None and at >= call.start)
+        return next(later, links[-1][1] if links else NO_PULL_REQUEST), ""
+
+    return pull_request
+
+
+def _add_names(row: BillRow, file: SessionFile, call: BilledCall) -> None:
+    branch = file.branch(call)
+    if branch and branch not in row.branches:
+        row.branches.append(branch)
+    if call.version and call.version not in row.versions:
+        row.versions.append(call.version)
+
+
+def _move_results(account: BillAccount, name_of: Callable[[str], str], rows: dict[RowKey, BillRow]) -> None:
+    """Give the results of tools rows of their own, by name ("": none); all they cost leaves the row of their calls."""
+    priced = {id(call): found for _, call, found in account.priced_calls()}
+    rewrites = {id(one.call): one for one in account.rewrites}
+    rest = rows.get((REST, ""))
+    for file in account.files if rest else ():
+        for call, prompt in prompt_results(file):
+            if id(call) not in priced or rest is None:
+                continue
+            found, touched = priced[id(call)], dict[str, BillRow]()
+            for tool, tokens in prompt.tokens(call).items():
+                if (name := name_of(tool)) and any(tokens):
+                    row = touched[name] = rows.setdefault((name, ""), BillRow(name))
+                    rest.move(row, call, found, tokens)
+            for row in touched.values():
+                row.count(call, found)
+            for tool, size in prompt.added:
+                if row := touched.get(name_of(tool)):
+                    row.results += 1
+                    row.result_tokens += size
+            if again := rewrites.get(id(call)):
+                paid: dict[str, int] = Counter()
+                for tool, start, end in prompt.unread(call, again.tokens):
+                    if row := touched.get(name_of(tool)):
+                        costs = [account.prices.rewrite_cost(call, at) or ZERO for at in (start, end)]
+                        rest.causes[again.cause].move(row.causes, end - start, costs[1] - costs[0])
+                        paid[row.key] += 1
+                for name in paid:
+                    touched[name].causes[again.cause].times += 1
+
+
+def _of_server(tool: str) -> str:
+    """The MCP server of a tool, which is named mcp__SERVER__TOOL; "" of one of the client's own."""
+    parts = tool.split("__")
+    return parts[1] if parts[0] == "mcp" and len(parts) > 2 else ""
+
+
+GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], RowKey]] = {
+    "session": lambda file, call: (session_key(file, call), ""),
+    "project": lambda file, call: (file.project, file.project),
+    "branch": lambda file, call: (file.branch(call) or NO_BRANCH, file.project),
+    "model": lambda file, call: (call.model, ""),
+    "version": lambda file, call: (f"{file.client} {call.version}" if call.version else NO_VERSION, ""),
+    "agent": lambda file, call: (call.agent_type or ("sub-agent" if call.agent else "main thread"), ""),
+    **dict.fromkeys(("server", "skill", "tool"), lambda file, call: (REST if file.results else NO_RESULTS, "")),
 }
-"""What rows can be made by, besides periods."""
+"""What rows can be made by, besides periods and pull requests. A branch is one of a project."""
+NAMED = ("session", "branch", "version")
+"""Rows that say their branches and versions."""
+RESULTS: Mapping[str, Callable[[str], str]] = {
+    "server": _of_server,
+    "skill": lambda tool: tool.partition(" ")[2],
+    "tool": lambda tool: tool.partition(" ")[0],
+}
+"""Rows that the results of tools have, by what a result is called."""
 PERIODS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 """Periods in the zone of the account; weeks are those of ISO 8601."""
-ROWS_BY = ("session", "project", *PERIODS, "model", "agent")
+ROWS_BY = ("session", "project", "branch", "pr", *PERIODS, "model", "version", "agent", *RESULTS)

@@ -23,7 +23,9 @@ steps.py reads the same calls with their content.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,7 +35,16 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import APART, reported_uses
-from cachecost.conversations.input_files import BOM, COMMENT, BilledCall, SessionFile, open_input, too_long
+from cachecost.conversations.input_files import (
+    BOM,
+    COMMENT,
+    BilledCall,
+    SessionFile,
+    ToolResults,
+    open_input,
+    pack_results,
+    too_long,
+)
 from cachecost.conversations.readers.claude_code.lines import (
     ATTACHMENTS,
     BOUNDARIES,
@@ -41,6 +52,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     MAIN_KINDS,
     THINKING,
     TOOL_EVENTS,
+    InputPiece,
     LineMessage,
     LineUsage,
     MissReason,
@@ -52,9 +64,9 @@ from cachecost.conversations.readers.claude_code.lines import (
     counts_nothing,
     decode_line,
     digest,
+    input_pieces,
     is_client_generated,
     modes_in,
-    piece_types,
 )
 from cachecost.providers.hosts import host_of_message
 
@@ -84,6 +96,9 @@ class PendingEvents(msgspec.Struct, array_like=True, gc=False):
     blocks: int = 0
     chars: int = 0
     goes_on: bool = False
+    input_bytes: int = 0
+    """Of what a person and tools sent, `results` among it: (tool, bytes) of each."""
+    results: list[tuple[str, int]] = []
 
     def add(self, event: str) -> None:
         if event not in self.events:
@@ -115,6 +130,14 @@ class TranscriptState(msgspec.Struct, array_like=True, gc=False):
     damaged: list[tuple[int, str]] = []
     client_sums: dict[str, tuple[int, int, int, int, int]] = {}
     """What the client counted for the session, last."""
+    branches: list[tuple[int, str]] = []
+    pull_requests: list[tuple[str, float, str]] = []
+    results: list[ToolResults] = []
+    """These three are as those of a `SessionFile`."""
+    titles: dict[str, str] = {}
+    """By the kind of their lines."""
+    tools: dict[str, str] = {}
+    """The tool of each call whose result is not read yet, by the id of the call; skills stay."""
 
 
 class Transcript:
@@ -145,6 +168,9 @@ class Transcript:
         state = self.state
         file = SessionFile(str(self.path), CLIENT, state.project, state.calls, client_sums=state.client_sums)
         file.damaged, file.notes = tuple(state.damaged), tuple(self.notes)
+        file.title = state.titles.get("custom-title") or state.titles.get("ai-title", "")
+        file.branches, file.pull_requests = tuple(state.branches), tuple(state.pull_requests)
+        file.results = pack_results(state.results)
         return file
 
     def _read_lines(self, stream: BinaryIO) -> None:
@@ -181,6 +207,13 @@ class Transcript:
             self._note_request(line)
         elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
             state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+        elif title := line.customTitle or line.aiTitle:
+            state.titles[kind or ""] = title
+        elif kind == "pr-link" and line.prNumber:
+            at = seconds(line.timestamp) if line.timestamp else inf
+            found = (line.sessionId or "", at, f"{line.prRepository or ''}#{line.prNumber}")
+            if not any((session, name) == (found[0], found[2]) for session, _, name in state.pull_requests[-1:]):
+                state.pull_requests.append(found)  # the client repeats the last one
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
         if (message := line.message) is None and kind in ("user", "assistant"):
@@ -295,7 +328,11 @@ class Transcript:
             call.events += tuple(name for name, holds in differs.items() if holds and name not in call.events)
         if line.requestRef:
             self._compare_requests(call, before, line.requestRef)
-        pending.goes_on = True
+        if pending.results:
+            state.results.append(ToolResults(call.number, pending.input_bytes, pending.results))
+        pending.goes_on, pending.input_bytes, pending.results = True, 0, []
+        if (line.gitBranch or "") != (state.branches[-1][1] if state.branches else ""):
+            state.branches.append((call.number, line.gitBranch or ""))
         state.calls.append(call)
         state.pending.append(PendingEvents())
         return call
@@ -320,8 +357,11 @@ class Transcript:
         pending.chars += len(memoryview(message.content))
         for piece in pieces:
             call.has_thinking = call.has_thinking or piece.type in THINKING
-            if piece.type == "tool_use" and (event := TOOL_EVENTS.get(bytes(piece.name))):
-                pending.add(event)
+            if piece.type == "tool_use":
+                if event := TOOL_EVENTS.get(bytes(piece.name)):
+                    pending.add(event)
+                if piece.id and piece.name:
+                    self.state.tools[piece.id] = piece.tool
         if message.is_partial:
             call.answer_bytes += sum(piece.bytes for piece in pieces)
         call.is_output_partial = call.is_output_partial and message.is_partial
@@ -355,7 +395,9 @@ class Transcript:
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
     ) -> None:
-        types, command = piece_types(message.content)
+        pieces, command = input_pieces(message.content)
+        types = [piece.type for piece in pieces]
+        self._note_sizes(line, pieces, pending)
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:
@@ -372,6 +414,18 @@ class Transcript:
             if chain.thinking not in (None, thinking):
                 pending.add("thinking")
             chain.thinking = thinking
+
+
+    def _note_sizes(self, line: TranscriptLine, pieces: Sequence[InputPiece], pending: PendingEvents) -> None:
+        """How long what a person and tools sent is; what a tool added in a message of its own is its result, too."""
+        tools = self.state.tools
+        for piece in pieces:
+            size, call = piece.size, piece.tool_use_id or line.sourceToolUseID or ""
+            pending.input_bytes += size
+            if tool := tools.get(call):
+                pending.results.append((tool, size))
+                if not tool.startswith("Skill "):  # its instructions follow in another line
+                    del tools[call]
 
 
 def answer_key(message_id: str | None, request_id: str | None, number: int) -> str:
