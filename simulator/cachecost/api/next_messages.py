@@ -71,7 +71,7 @@ class BillResult:
         return summarize(self.account).total
 
     def frame(self, by: str = "session") -> pd.DataFrame:
-        """One row per session, project, day, week, month, model or agent: tokens as int, dollars as Decimal."""
+        """One row per session, or per what else `--by` of the command knows: tokens as int, dollars as Decimal."""
         import pandas as pd
 
         check_choice("by", by, list(ROWS_BY))

@@ -115,8 +115,8 @@ def account_for(
     copied, first_of = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
     if first_of:
-        places = {id(call): (file, call) for file in ordered for call in file.calls if id(call) in copied}
-        account._originals = {kept: places[first] for kept, first in first_of.items()}
+        copies = {id(call): (file, call) for file in ordered for call in file.calls if id(call) in copied}
+        account._originals = {kept: copies[first] for kept, first in first_of.items()}
     found = list(_find_rewrites(account))
     # Of those that nothing explains: how often a call fell to the same length, and after what.
     places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)

@@ -62,54 +62,51 @@ class PromptResults:
                 found[tool][position] += max(0, min(end, high) - max(start, low))
         return found
 
+    def then(self, call: BilledCall, before: BilledCall, added: ToolResults | None) -> PromptResults:
+        """The results in the prompt of the next call, and those that it adds; where a usage sums several passes, it
+        does not say how long the prompt is."""
+        last = self.last
+        if call.is_summed or before.is_summed:
+            return PromptResults(last, self.totals)
+        grown = call.total_input - before.total_input - before.tokens[4] - missing_output(before)
+        if grown < 0 and "edit" in call.events:
+            return self.without_oldest(-grown)
+        if last is not None and last.end > call.total_input:
+            return PromptResults()
+        if added is None or grown <= 0:
+            return PromptResults(last, self.totals)
+        at, totals, sizes = call.total_input - grown, dict(self.totals), list[tuple[str, int]]()
+        for tool, size in added.sizes:
+            tokens = min(size * grown // max(1, added.input_bytes), size // BYTES_PER_TOKEN)
+            last = PlacedResult(tool, at, at + tokens, last)
+            at += tokens
+            totals[tool] = totals.get(tool, 0) + tokens
+            sizes.append((tool, tokens))
+        return PromptResults(last, totals, sizes)
+
+    def without_oldest(self, removed: int) -> PromptResults:
+        """The results without the oldest `removed` tokens of them; what follows moves to the front."""
+        places, last = list[PlacedResult](), self.last
+        while last is not None:
+            places.append(last)
+            last = last.before
+        gone, totals = 0, dict[str, int]()
+        for one in reversed(places):
+            cut = min(one.end - one.start, removed - gone)
+            gone += cut
+            if left := one.end - one.start - cut:
+                last = PlacedResult(one.tool, one.end - left - gone, one.end - gone, last)
+                totals[one.tool] = totals.get(one.tool, 0) + left
+        return PromptResults(last, totals)
+
 
 def prompt_results(file: SessionFile) -> Iterator[tuple[BilledCall, PromptResults]]:
     """The calls of a file, each with the results in its prompt; none where the file does not show results."""
     added = {one.call: one for one in unpack_results(file.results)} if file.results else {}
     found: list[PromptResults] = []
     for call in file.calls if added else ():
-        is_new = not call.before or any(event in call.events for event in RESETS)
-        earlier = PromptResults() if is_new else found[call.before - 1]
-        if not is_new:
-            earlier = _continued(call, file.calls[call.before - 1], earlier, added.get(call.number))
-        found.append(earlier)
-        yield call, earlier
-
-
-def _continued(call: BilledCall, before: BilledCall, earlier: PromptResults, added: ToolResults | None) -> PromptResults:
-    """The results of the call before, and those that this one adds; where a usage sums several passes, it does not say
-    how long the prompt is."""
-    last, totals = earlier.last, earlier.totals
-    if call.is_summed or before.is_summed:
-        return PromptResults(last, totals)
-    grown = call.total_input - before.total_input - before.tokens[4] - missing_output(before)
-    if grown < 0 and "edit" in call.events:
-        return _without_oldest(last, -grown)
-    if last is not None and last.end > call.total_input:
-        return PromptResults()
-    if added is None or grown <= 0:
-        return PromptResults(last, totals)
-    at, summed, sizes = call.total_input - grown, dict(totals), list[tuple[str, int]]()
-    for tool, size in added.sizes:
-        tokens = min(size * grown // max(1, added.input_bytes), size // BYTES_PER_TOKEN)
-        last = PlacedResult(tool, at, at + tokens, last)
-        at += tokens
-        summed[tool] = summed.get(tool, 0) + tokens
-        sizes.append((tool, tokens))
-    return PromptResults(last, summed, sizes)
-
-
-def _without_oldest(last: PlacedResult | None, removed: int) -> PromptResults:
-    """The results without the oldest `removed` tokens of them; what follows moves to the front."""
-    places: list[PlacedResult] = []
-    while last is not None:
-        places.append(last)
-        last = last.before
-    gone, totals = 0, dict[str, int]()
-    for one in reversed(places):
-        cut = min(one.end - one.start, removed - gone)
-        gone += cut
-        if left := one.end - one.start - cut:
-            last = PlacedResult(one.tool, one.end - left - gone, one.end - gone, last)
-            totals[one.tool] = totals.get(one.tool, 0) + left
-    return PromptResults(last, totals)
+        if not call.before or any(event in call.events for event in RESETS):
+            found.append(PromptResults())
+        else:
+            found.append(found[call.before - 1].then(call, file.calls[call.before - 1], added.get(call.number)))
+        yield call, found[-1]

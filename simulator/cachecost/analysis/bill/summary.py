@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from decimal import Decimal
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
 from cachecost.analysis.bill.call_prices import CallPrices, missing_output
-from cachecost.analysis.bill.prompt_results import prompt_results
+from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from cachecost.providers.clients.settings import client_settings
@@ -34,6 +35,8 @@ from cachecost.providers.usage import (
 )
 
 NO_TOKENS = (0, 0, 0, 0, 0)
+RowKey = tuple[str, str]
+"""What a row is for, and its project where that is part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,10 @@ class CauseTotal:
         self.tokens += rewrite.tokens
         self.cost += rewrite.cost or ZERO
 
-    def move(self, other: dict[Cause, CauseTotal], tokens: int, cost: Decimal) -> None:
-        """Count tokens and USD in the causes of another row, and no longer in this one."""
+    def move(self, other: dict[Cause, CauseTotal], tokens: int, cost: Decimal, is_new: bool) -> None:
+        """Count tokens and USD in the causes of another row, and no longer in this one; `is_new` is another time."""
         total = other.setdefault(self.cause, CauseTotal(self.cause))
+        total.times += is_new
         total.tokens, total.cost = total.tokens + tokens, total.cost + cost
         self.tokens, self.cost = self.tokens - tokens, self.cost - cost
 
@@ -212,6 +216,39 @@ class BillRow:
             total.charged = (total.charged or ZERO) + charge
         total.add(tokens, ())
 
+    def move_prompt(
+        self,
+        call: BilledCall,
+        found: Prices | None,
+        prompt: PromptResults,
+        name_of: Callable[[str], str],
+        rows: dict[RowKey, BillRow],
+    ) -> dict[str, BillRow]:
+        """Count the results in the prompt of a call in rows of their names; those rows, by tool."""
+        moved: dict[str, BillRow] = {}
+        for tool, tokens in prompt.tokens(call).items():
+            if (name := name_of(tool)) and any(tokens):
+                row = moved[tool] = rows.setdefault((name, ""), BillRow(name))
+                self.move(row, call, found, tokens)
+        for row in {row.key: row for row in moved.values()}.values():
+            row.count(call, found)
+        for tool, size in prompt.added:
+            if tool in moved:
+                moved[tool].results += 1
+                moved[tool].result_tokens += size
+        return moved
+
+    def move_rewrite(
+        self, again: BilledRewrite, prompt: PromptResults, rows: Mapping[str, BillRow], prices: CallPrices
+    ) -> None:
+        """Count what was paid again for results in the rows of their tools."""
+        touched = set[str]()
+        for tool, start, end in prompt.unread(again.call, again.tokens):
+            if row := rows.get(tool):
+                before, paid = (prices.rewrite_cost(again.call, at) or ZERO for at in (start, end))
+                self.causes[again.cause].move(row.causes, end - start, paid - before, row.key not in touched)
+                touched.add(row.key)
+
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
         """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
         for served, amounts in prices.passes(call):
@@ -324,8 +361,6 @@ class BillSummary:
     """Whether what was not recorded of the output is estimated."""
 
 
-RowKey = tuple[str, str]
-"""What a row is for, and its project where that is part of it."""
 NO_BRANCH, NO_PULL_REQUEST, NO_VERSION = (f"no {what} recorded" for what in ("branch", "pull request", "version"))
 REST, NO_RESULTS = "everything else", "no results recorded"
 """The rows of what is no result of a tool, and of calls whose results are not known."""
@@ -333,119 +368,105 @@ REST, NO_RESULTS = "everything else", "no results recorded"
 
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
-    key_of = _key_function(account, by)
-    total, rows = BillRow("total"), dict[RowKey, BillRow]()
+    grouped, total = GroupedRows(account, by), BillRow("total")
     sessions, unpriced = set[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
     summed = {one.session for one in unwritten}
     for file, call, found in account.priced_calls():
-        key = key_of(file, call)
-        row = rows.get(key)
-        if row is None:
-            row = rows[key] = BillRow(
+        row = grouped.row(file, call)
+        row.add(call, found, prices, call.session in summed)
+        if by != "model":
+            row.add_passes(call, prices)
+        else:
+            for model in dict.fromkeys(model or call.model for model, _ in call.extra):
+                grouped.rows.setdefault((model, ""), BillRow(model)).add_passes(call, prices, model)
+        sessions.add(session_key(file, call))
+        if (found is None or call.extra) and call.charged_usd is None:
+            unpriced.update(prices.why_unpriced(call))
+    for row in grouped.rows.values():
+        total.add_row(row)
+    for rewrite in account.rewrites:
+        total.add_rewrite(rewrite)
+        grouped.row(rewrite.file, rewrite.call).add_rewrite(rewrite)
+    if by in RESULTS:
+        grouped.move_results(RESULTS[by])
+    warm = account.warm_calls, account.warm_tokens
+    ranked = grouped.ranked()
+    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, account.zone)
+
+
+@dataclass(slots=True)
+class GroupedRows:
+    """The rows of a bill, by what they are for. Raises KeyError if `by` is none of `ROWS_BY`."""
+
+    account: BillAccount
+    by: str
+    rows: dict[RowKey, BillRow] = field(default_factory=dict)
+    _group: Callable[[SessionFile, BilledCall], RowKey] = field(init=False)
+    _linked: dict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    """(time, pull request) of those that a session linked, by session."""
+
+    def __post_init__(self) -> None:
+        if self.by == "pr":
+            for file in self.account.files:
+                for session, at, name in file.pull_requests:
+                    insort(self._linked[session], (at, name))
+            self._group = self.pull_request
+        else:
+            self._group = self.period if self.by in PERIODS else GROUPS[self.by]
+
+    def row(self, file: SessionFile, call: BilledCall) -> BillRow:
+        """The row of a call; of copies of a call, the first decides."""
+        first_file, first = self.account.original(file, call)
+        key, by = self._group(first_file, first), self.by
+        found = self.rows.get(key)
+        if found is None:
+            found = self.rows[key] = BillRow(
                 key[0],
                 session=key[0] if by == "session" else "",
                 project=file.project if by == "session" else key[1],
                 agent=key[0] if by == "agent" else "",
                 client=file.client if by == "session" else "",
             )
-        row.add(call, found, prices, call.session in summed)
         if by in NAMED:
-            _add_names(row, *account.original(file, call))
-        if by != "model":
-            row.add_passes(call, prices)
-        else:
-            for model in dict.fromkeys(model or call.model for model, _ in call.extra):
-                rows.setdefault((model, ""), BillRow(model)).add_passes(call, prices, model)
-        sessions.add(session_key(file, call))
-        if (found is None or call.extra) and call.charged_usd is None:
-            unpriced.update(prices.why_unpriced(call))
-        if not call.agent and by == "session":
-            row.project, row.title = file.project, file.title or row.title
-    for row in rows.values():
-        total.add_row(row)
-    for rewrite in account.rewrites:
-        total.add_rewrite(rewrite)
-        rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
-    if by in RESULTS:
-        _move_results(account, RESULTS[by], rows)
-    ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
-    if by in PERIODS:
-        ranked.sort(key=lambda row: row.key)
-    warm = account.warm_calls, account.warm_tokens
-    return BillSummary(by, total, ranked, len(sessions), unpriced, account.copies, *warm, unwritten, account.zone)
+            branch, version = first_file.branch(first), first.version
+            found.branches += [branch] if branch and branch not in found.branches else []
+            found.versions += [version] if version and version not in found.versions else []
+        if by == "session" and not call.agent:
+            found.project, found.title = file.project, file.title or found.title
+        return found
 
+    def period(self, _: SessionFile, call: BilledCall) -> RowKey:
+        """The period of a call in the zone of the account."""
+        if call.start is None:
+            return "unknown", ""
+        return datetime.fromtimestamp(call.start, self.account.zone).strftime(PERIODS[self.by]), ""
 
-def _key_function(account: BillAccount, by: str) -> Callable[[SessionFile, BilledCall], RowKey]:
-    """What row a call belongs to; of copies of a call, the first decides. Raises KeyError."""
-    if by in PERIODS:
-        zone, form = account.zone, PERIODS[by]
-        return lambda _, call: (
-            "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form),
-            "",
-        )
-    if by != "pr":
-        group = GROUPS[by]
-        return lambda file, call: group(*account.original(file, call))
-    linked: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for file in account.files:
-        for session, at, name in file.pull_requests:
-            linked[session].append((at, name))
-    for links in linked.values():
-        links.sort()
-
-    def pull_request(_: SessionFile, call: BilledCall) -> RowKey:
+    def pull_request(self, _: SessionFile, call: BilledCall) -> RowKey:
         """The one that its session linked next, else last: calls lead to it, and what follows the last is about it."""
-        links = linked.get(call.session, [])
+        links = self._linked.get(call.session, [])
         later = (name for at, name in links if call.start is not None and at >= call.start)
         return next(later, links[-1][1] if links else NO_PULL_REQUEST), ""
 
-    return pull_request
+    def move_results(self, name_of: Callable[[str], str]) -> None:
+        """Give results rows of their own, by what their tool is called here ("": nothing); what they cost leaves the
+        row of their calls."""
+        rest = self.rows.get((REST, ""))
+        priced = {id(call): found for _, call, found in self.account.priced_calls()} if rest else {}
+        rewrites = {id(one.call): one for one in self.account.rewrites}
+        for file in self.account.files if rest else ():
+            for call, prompt in prompt_results(file):
+                if rest and id(call) in priced:
+                    moved = rest.move_prompt(call, priced[id(call)], prompt, name_of, self.rows)
+                    if again := rewrites.get(id(call)):
+                        rest.move_rewrite(again, prompt, moved, self.account.prices)
 
-
-def _add_names(row: BillRow, file: SessionFile, call: BilledCall) -> None:
-    branch = file.branch(call)
-    if branch and branch not in row.branches:
-        row.branches.append(branch)
-    if call.version and call.version not in row.versions:
-        row.versions.append(call.version)
-
-
-def _move_results(account: BillAccount, name_of: Callable[[str], str], rows: dict[RowKey, BillRow]) -> None:
-    """Give the results of tools rows of their own, by name ("": none); all they cost leaves the row of their calls."""
-    priced = {id(call): found for _, call, found in account.priced_calls()}
-    rewrites = {id(one.call): one for one in account.rewrites}
-    rest = rows.get((REST, ""))
-    for file in account.files if rest else ():
-        for call, prompt in prompt_results(file):
-            if id(call) not in priced or rest is None:
-                continue
-            found, touched = priced[id(call)], dict[str, BillRow]()
-            for tool, tokens in prompt.tokens(call).items():
-                if (name := name_of(tool)) and any(tokens):
-                    row = touched[name] = rows.setdefault((name, ""), BillRow(name))
-                    rest.move(row, call, found, tokens)
-            for row in touched.values():
-                row.count(call, found)
-            for tool, size in prompt.added:
-                if row := touched.get(name_of(tool)):
-                    row.results += 1
-                    row.result_tokens += size
-            if again := rewrites.get(id(call)):
-                paid: dict[str, int] = Counter()
-                for tool, start, end in prompt.unread(call, again.tokens):
-                    if row := touched.get(name_of(tool)):
-                        costs = [account.prices.rewrite_cost(call, at) or ZERO for at in (start, end)]
-                        rest.causes[again.cause].move(row.causes, end - start, costs[1] - costs[0])
-                        paid[row.key] += 1
-                for name in paid:
-                    touched[name].causes[again.cause].times += 1
-
-
-def _of_server(tool: str) -> str:
-    """The MCP server of a tool, which is named mcp__SERVER__TOOL; "" of one of the client's own."""
-    parts = tool.split("__")
-    return parts[1] if parts[0] == "mcp" and len(parts) > 2 else ""
+    def ranked(self) -> list[BillRow]:
+        """The most expensive first, what is left over last; periods in order of time."""
+        if self.by in PERIODS:
+            return sorted(self.rows.values(), key=lambda row: row.key)
+        left_over = (REST, NO_RESULTS)
+        return sorted(self.rows.values(), key=lambda row: (row.key in left_over, -row.cost, row.first or 0.0, row.key))
 
 
 GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], RowKey]] = {
@@ -461,11 +482,11 @@ GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], RowKey]] = {
 NAMED = ("session", "branch", "version")
 """Rows that say their branches and versions."""
 RESULTS: Mapping[str, Callable[[str], str]] = {
-    "server": _of_server,
+    "server": lambda tool: tool.split("__")[1] if tool.startswith("mcp__") else "",
     "skill": lambda tool: tool.partition(" ")[2],
     "tool": lambda tool: tool.partition(" ")[0],
 }
-"""Rows that the results of tools have, by what a result is called."""
+"""Rows that results have, by what their tool is called: mcp__SERVER__TOOL, or "Skill NAME"."""
 PERIODS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 """Periods in the zone of the account; weeks are those of ISO 8601."""
 ROWS_BY = ("session", "project", "branch", "pr", *PERIODS, "model", "version", "agent", *RESULTS)

@@ -108,7 +108,7 @@ class InputPiece(Piece, gc=False):
         if self.type == "image":
             return IMAGE_BYTES
         content = memoryview(self.content)
-        if len(content) > IMAGE_BYTES and content[:1] == b"[":
+        if len(content) > IMAGE_BYTES and bytes(content[:1]) == b"[":
             return sum(piece.size for piece in input_pieces(self.content)[0])
         return len(memoryview(self.text)) + len(content)
 

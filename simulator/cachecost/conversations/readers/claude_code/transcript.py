@@ -74,6 +74,8 @@ CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
 COMPARED = ("tools", "system", "thinking", "effort")
 """Parts of a request whose change is an event of the same name."""
+ABOUT_SESSION = ("api-request", "api-request-shape", "cost-state", "custom-title", "ai-title", "pr-link")
+"""Kinds of lines that have no place among the messages."""
 WEAK = ("tools", "agents", "system")
 """Events that only surround a request; where the request itself is recorded, it decides."""
 
@@ -103,6 +105,17 @@ class PendingEvents(msgspec.Struct, array_like=True, gc=False):
     def add(self, event: str) -> None:
         if event not in self.events:
             self.events.append(event)
+
+    def add_input(self, pieces: Sequence[InputPiece], tools: dict[str, str], source: str) -> None:
+        """Note what a person and tools sent. `tools` are those of calls without a result so far, by the call's id;
+        `source` is the call whose tool added the message (the instructions of a skill)."""
+        for piece in pieces:
+            size, call = piece.size, piece.tool_use_id or source
+            self.input_bytes += size
+            if tool := tools.get(call):
+                self.results.append((tool, size))
+                if not tool.startswith("Skill "):  # its instructions follow
+                    del tools[call]
 
 
 class TranscriptState(msgspec.Struct, array_like=True, gc=False):
@@ -203,17 +216,8 @@ class Transcript:
     def read_line(self, line: TranscriptLine, number: int) -> None:
         """Add the line of that number. Raises ValueError where it lacks what its kind must have."""
         kind, uuid, state = line.type, line.uuid, self.state
-        if kind in ("api-request", "api-request-shape"):
-            self._note_request(line)
-        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
-            state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
-        elif title := line.customTitle or line.aiTitle:
-            state.titles[kind or ""] = title
-        elif kind == "pr-link" and line.prNumber:
-            at = seconds(line.timestamp) if line.timestamp else inf
-            found = (line.sessionId or "", at, f"{line.prRepository or ''}#{line.prNumber}")
-            if not any((session, name) == (found[0], found[2]) for session, _, name in state.pull_requests[-1:]):
-                state.pull_requests.append(found)  # the client repeats the last one
+        if kind in ABOUT_SESSION:
+            self._note_session(line, kind)
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
         if (message := line.message) is None and kind in ("user", "assistant"):
@@ -234,8 +238,9 @@ class Transcript:
         if uuid is not None:
             state.positions[uuid] = (chain, step, time)
 
-    def _note_request(self, line: TranscriptLine) -> None:
-        """A request as it was sent (client 2.1.282 and later): its tools and system prompt, or all of it."""
+    def _note_session(self, line: TranscriptLine, kind: str) -> None:
+        """What the client says of the session: its title, a pull request, its sums; of a request as it was sent (client
+        2.1.282 and later), its tools and system prompt, or all of it."""
         state = self.state
         if line.shape and line.shapeHash:
             state.shapes[line.shapeHash] = (digest(line.shape.tools), digest(line.shape.system))
@@ -244,6 +249,14 @@ class Transcript:
             params = digest(line.params.thinking), digest(line.params.output_config)
             messages = line.keep + len(line.tail)
             state.requests[line.id] = RequestFacts(tools, system, *params, line.base or "", line.keep, messages)
+        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
+            state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+        elif title := line.customTitle or line.aiTitle:
+            state.titles[kind] = title
+        elif line.prNumber:
+            session, name = line.sessionId or "", f"{line.prRepository or ''}#{line.prNumber}"
+            if not state.pull_requests or state.pull_requests[-1][::2] != (session, name):  # repeated when it goes on
+                state.pull_requests.append((session, seconds(line.timestamp) if line.timestamp else inf, name))
 
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
         """(chain, last step, time) of the record that the line follows on its own side, else those of its chain."""
@@ -397,7 +410,7 @@ class Transcript:
     ) -> None:
         pieces, command = input_pieces(message.content)
         types = [piece.type for piece in pieces]
-        self._note_sizes(line, pieces, pending)
+        pending.add_input(pieces, self.state.tools, line.sourceToolUseID or "")
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:
@@ -414,18 +427,6 @@ class Transcript:
             if chain.thinking not in (None, thinking):
                 pending.add("thinking")
             chain.thinking = thinking
-
-
-    def _note_sizes(self, line: TranscriptLine, pieces: Sequence[InputPiece], pending: PendingEvents) -> None:
-        """How long what a person and tools sent is; what a tool added in a message of its own is its result, too."""
-        tools = self.state.tools
-        for piece in pieces:
-            size, call = piece.size, piece.tool_use_id or line.sourceToolUseID or ""
-            pending.input_bytes += size
-            if tool := tools.get(call):
-                pending.results.append((tool, size))
-                if not tool.startswith("Skill "):  # its instructions follow in another line
-                    del tools[call]
 
 
 def answer_key(message_id: str | None, request_id: str | None, number: int) -> str:
