@@ -165,6 +165,12 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
         return self.branches[position - 1][1] if position else ""
 
 
+def add_branch(branches: list[tuple[int, str]], number: int, branch: str) -> None:
+    """Note the branch of a call in those of a `SessionFile`."""
+    if branch != (branches[-1][1] if branches else ""):
+        branches.append((number, branch))
+
+
 class ToolResults(msgspec.Struct, array_like=True, gc=False):
     """The results of tools that the request of a call added: (tool, bytes) of each; a skill is "Skill NAME".
 

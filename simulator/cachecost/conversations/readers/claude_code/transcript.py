@@ -41,6 +41,7 @@ from cachecost.conversations.input_files import (
     BilledCall,
     SessionFile,
     ToolResults,
+    add_branch,
     open_input,
     pack_results,
     too_long,
@@ -344,8 +345,7 @@ class Transcript:
         if pending.results:
             state.results.append(ToolResults(call.number, pending.input_bytes, pending.results))
         pending.goes_on, pending.input_bytes, pending.results = True, 0, []
-        if (line.gitBranch or "") != (state.branches[-1][1] if state.branches else ""):
-            state.branches.append((call.number, line.gitBranch or ""))
+        add_branch(state.branches, call.number, line.gitBranch or "")
         state.calls.append(call)
         state.pending.append(PendingEvents())
         return call
