@@ -416,9 +416,10 @@ class GroupedRows:
             self._group = self.period if self.by in PERIODS else GROUPS[self.by]
 
     def row(self, file: SessionFile, call: BilledCall) -> BillRow:
-        """The row of a call; of copies of a call, the first decides."""
+        """The row of a call."""
         first_file, first = self.account.original(file, call)
-        key, by = self._group(first_file, first), self.by
+        by = self.by
+        key = self._group(first_file, first) if by in AT_ITS_TIME else self._group(file, call)
         found = self.rows.get(key)
         if found is None:
             found = self.rows[key] = BillRow(
@@ -481,6 +482,8 @@ GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], RowKey]] = {
 """What rows can be made by, besides periods and pull requests. A branch is one of a project."""
 NAMED = ("session", "branch", "version")
 """Rows that say their branches and versions."""
+AT_ITS_TIME = ("branch", "version", "pr")
+"""Of copies of a call, the first decides: the others say what was so when the session was resumed."""
 RESULTS: Mapping[str, Callable[[str], str]] = {
     "server": lambda tool: tool.split("__")[1] if tool.startswith("mcp__") else "",
     "skill": lambda tool: tool.partition(" ")[2],
