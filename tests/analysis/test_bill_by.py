@@ -10,6 +10,7 @@ import pytest
 
 from bill_sessions import OPUS, SessionWriter, list_prices
 from cachecost.analysis.bill.account import BillAccount, account_for
+from cachecost.analysis.bill.prompt_results import prompt_results
 from cachecost.analysis.bill.summary import NO_RESULTS, REST, ROWS_BY, BillRow, summarize
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile, ToolResults, pack_results
@@ -306,3 +307,47 @@ def test_with_other_calls_a_row_is_another(home: BillAccount) -> None:
     late = replace(home, is_counted=lambda call: call.before > 0, _priced=[])
     found = {row.key: row for row in summarize(late, "tool").rows}
     assert found["Read"].cost == dollars(five=600) and found["Read"].calls == 1
+
+
+BEFORE = BilledCall(1, 1, OPUS, (0, 0, 10_000, 0, 100), 1.775e9)
+ADDS = BilledCall(2, 2, OPUS, (0, 10_000, 1_100, 0, 77), 1.775e9 + 5, before=1)
+"""It adds a result of 1,000 tokens, which ends at 11,100."""
+NEXT = BilledCall(3, 3, OPUS, (0, 11_100, 200, 0, 10), 1.775e9 + 9, before=2)
+
+
+def tokens_of(*calls: BilledCall, size: int = 4_000) -> list[list[int]]:
+    """The tokens of the one tool in each prompt, in the order of a bill."""
+    file = SessionFile(
+        "s", "claude-code", calls=list(calls), results=pack_results([ToolResults(2, size, [("A", size)])])
+    )
+    return [prompt.tokens(call).get("A", []) for call, prompt in prompt_results(file)]
+
+
+WRITTEN = [0, 0, 1_000, 0, 0]
+SITUATIONS: dict[str, tuple[list[BilledCall], list[list[int]]]] = {
+    "it is written, then read": ([BEFORE, ADDS, NEXT], [[], WRITTEN, [0, 1_000, 0, 0, 0]]),
+    "a read ends in it": (
+        [BEFORE, ADDS, replace(NEXT, tokens=(300, 10_500, 400, 100, 10))],
+        [[], WRITTEN, [100, 400, 400, 100, 0]],
+    ),
+    "it is uncached": ([BEFORE, replace(ADDS, tokens=(1_100, 10_000, 0, 0, 77))], [[], [1_000, 0, 0, 0, 0]]),
+    "the answer was billed longer than it was recorded": (
+        [replace(BEFORE, is_output_partial=True, answer_bytes=100_000), ADDS],
+        [[], []],
+    ),
+    "a usage of several passes is no length": ([BEFORE, replace(ADDS, is_summed=True), NEXT], [[], [], []]),
+    "nor is that before": ([replace(BEFORE, is_summed=True), ADDS], [[], []]),
+    "the prompt is shorter than what was in it": (
+        [BEFORE, ADDS, replace(NEXT, tokens=(0, 9_000, 0, 0, 10))],
+        [[], WRITTEN, []],
+    ),
+    "the history was cleared": ([BEFORE, ADDS, replace(NEXT, events=("clear",))], [[], WRITTEN, []]),
+    "another call goes on from before": ([BEFORE, ADDS, replace(NEXT, before=1)], [[], WRITTEN, []]),
+    "a first call does not say how long its results are": ([replace(BEFORE, number=2)], [[]]),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_where_a_result_stands_decides(situation: str) -> None:
+    calls, expected = SITUATIONS[situation]
+    assert tokens_of(*calls) == expected
