@@ -129,7 +129,7 @@ def test_a_micro_compaction_takes_the_oldest_results(tmp_path: Path) -> None:
 def test_servers_and_skills(tmp_path: Path) -> None:
     session = ToolSession("s")
     session.write_message("Hello")
-    tools = ("mcp__docs__search", {}), ("mcp__docs__get__page", {}), ("Skill", {"skill": "pdf"}), ("Bash", {})
+    tools = ("mcp__docs__search", {}), ("mcp__docs__get__page", {}), ("Skill", {"skill": "pdf"}), ("a tool", {})
     session.ask(0, 10_000, *tools)
     session.send((1, 1_000), (2, 1_000), (3, 100), (4, 900))
     session.add("user", isMeta=True, sourceToolUseID="t3", message={"role": "user", "content": "z" * 998})
@@ -140,7 +140,9 @@ def test_servers_and_skills(tmp_path: Path) -> None:
     assert {key: (row.results, row.result_tokens) for key, row in found.items()} == {"docs": (2, 500), REST: (0, 0)}
     found = rows_by(account, "skill")
     assert {key: (row.results, row.result_tokens) for key, row in found.items()} == {"pdf": (2, 275), REST: (0, 0)}
-    assert rows_by(account, "tool")["Skill"].cost == found["pdf"].cost == dollars(five=272, input=3)
+    tools_found = rows_by(account, "tool")
+    assert {"a tool", "Skill", "mcp__docs__get__page"} < set(tools_found)
+    assert tools_found["Skill"].cost == found["pdf"].cost == dollars(five=272, input=3)
 
 
 def test_an_image_is_no_long_text(tmp_path: Path) -> None:
@@ -248,6 +250,7 @@ def test_calls_belong_to_the_pull_request_that_their_session_links_next(tmp_path
         session.ask(11_100, 50)
     assert session.lines[-1]["timestamp"].startswith("2026-03-03T01:50")
     links = [link("s", "03T00:10:00", 7), link("s", "03T01:00:00", 9), link("s", "03T02:00:00", 9)]
+    links += [link("s", "03T00:00:00", 11) | {"prNumber": "11"}, link("u", "no time", 12)]  # as it never was written
     write_lines(tmp_path / "s.jsonl", [*session.lines, *links])
     other.write_message("See https://github.com/ann/api/pull/7")
     other.ask(0, 10_000)

@@ -171,6 +171,10 @@ def add_branch(branches: list[tuple[int, str]], number: int, branch: str) -> Non
         branches.append((number, branch))
 
 
+SKILL = "Skill "
+"""Before the name of a skill, in the place of a tool's."""
+
+
 class ToolResults(msgspec.Struct, array_like=True, gc=False):
     """The results of tools that the request of a call added: (tool, bytes) of each; a skill is "Skill NAME".
 

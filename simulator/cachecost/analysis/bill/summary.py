@@ -17,7 +17,7 @@ from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_
 from cachecost.analysis.bill.call_prices import CallPrices, missing_output
 from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
 from cachecost.base.structs import replace
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import SKILL, BilledCall, SessionFile
 from cachecost.providers.clients.settings import client_settings
 from cachecost.providers.usage import (
     COST_CLASSES,
@@ -486,8 +486,8 @@ AT_ITS_TIME = ("branch", "version", "pr")
 """Of copies of a call, the first decides: the others say what was so when the session was resumed."""
 RESULTS: Mapping[str, Callable[[str], str]] = {
     "server": lambda tool: tool.split("__")[1] if tool.startswith("mcp__") else "",
-    "skill": lambda tool: tool.partition(" ")[2],
-    "tool": lambda tool: tool.partition(" ")[0],
+    "skill": lambda tool: tool.removeprefix(SKILL) if tool.startswith(SKILL) else "",
+    "tool": lambda tool: "Skill" if tool.startswith(SKILL) else tool,
 }
 """Rows that results have, by what their tool is called: mcp__SERVER__TOOL, or "Skill NAME"."""
 PERIODS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}

@@ -30,7 +30,6 @@ from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
     DETAIL,
-    LOWER_BOUND,
     ZERO_CLASS,
     Column,
     Table,
@@ -275,9 +274,9 @@ def rows_table(
     rows = [*rows, *total]
     names = [*row_names(summary)[:most], *("total" for _ in total)]
     columns = [Column("key", heading, names, right=False)]
-    for name, rank in (("title", COMPARISON), ("project", COMPARISON), ("branch", LOWER_BOUND)):
-        if any(words[name]):
-            columns.append(word_column(name, [*words[name], *("" for _ in total)], rank))
+    for name, cells in words.items():
+        if any(cells):
+            columns.append(word_column(name, [*cells, *("" for _ in total)], COMPARISON))
     if by in RESULTS:
         sent = [row.result_tokens or None for row in rows]
         columns += [

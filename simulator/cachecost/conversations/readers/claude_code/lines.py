@@ -12,6 +12,7 @@ import msgspec
 
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
+from cachecost.conversations.input_files import SKILL
 from cachecost.providers.prices import terms_of
 
 SYNTHETIC = "<synthetic>"
@@ -140,7 +141,7 @@ class AnswerPiece(Piece, gc=False):
 
     @property
     def tool(self) -> str:
-        """The tool that is called; a skill as "Skill NAME"."""
+        """The tool that is called, or the skill behind `SKILL`."""
         name = str(msgspec.json.decode(self.name))
         if name != "Skill":
             return name
@@ -148,7 +149,7 @@ class AnswerPiece(Piece, gc=False):
             named = _decode_skill(self.input)
         except msgspec.DecodeError:
             return name
-        return f"{name} {named.skill or named.command}".strip()
+        return SKILL + (named.skill or named.command)
 
 
 class LineMessage(msgspec.Struct, gc=False):

@@ -24,6 +24,7 @@ steps.py reads the same calls with their content.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -38,6 +39,7 @@ from cachecost.conversations.calls import APART, reported_uses
 from cachecost.conversations.input_files import (
     BOM,
     COMMENT,
+    SKILL,
     BilledCall,
     SessionFile,
     ToolResults,
@@ -115,7 +117,7 @@ class PendingEvents(msgspec.Struct, array_like=True, gc=False):
             self.input_bytes += size
             if tool := tools.get(call):
                 self.results.append((tool, size))
-                if not tool.startswith("Skill "):  # its instructions follow
+                if not tool.startswith(SKILL):  # its instructions follow
                     del tools[call]
 
 
@@ -255,9 +257,11 @@ class Transcript:
         elif title := line.customTitle or line.aiTitle:
             state.titles[kind] = title
         elif line.prNumber:
-            session, name = line.sessionId or "", f"{line.prRepository or ''}#{line.prNumber}"
+            session, at, name = line.sessionId or "", inf, f"{line.prRepository or ''}#{line.prNumber}"
+            with suppress(ValueError, OverflowError):
+                at = seconds(line.timestamp or "")
             if not state.pull_requests or state.pull_requests[-1][::2] != (session, name):  # repeated when it goes on
-                state.pull_requests.append((session, seconds(line.timestamp) if line.timestamp else inf, name))
+                state.pull_requests.append((session, at, name))
 
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
         """(chain, last step, time) of the record that the line follows on its own side, else those of its chain."""
