@@ -49,6 +49,7 @@ from cachecost.views.streams import REPORT_WIDTH, report_console
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
+    DETAIL,
     GAP,
     INDENT,
     PIPE_WIDTH,
@@ -200,16 +201,16 @@ def bill_lines(
 def fit_rows(table: Table, width: int) -> FittedTable:
     """The rows; tokens of all classes or of none, as one class alone looks like the whole."""
     rows = fit_table(table, width)
-    if rows.room < 0 or any(column.key not in CLASSES for column in rows.hidden):
-        # the lengths of pauses go before anything but tokens is hidden for them
-        shorter = [cell.partition(" (")[0] for column in table.columns if column.key == MOST for cell in column.cells]
-        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in table.columns]
+    if not any(column.key in CLASSES for column in rows.hidden):
+        return rows
+    columns = [column for column in table.columns if column.key not in CLASSES]
+    rows = fit_table(replace(table, columns=columns), width)
+    if rows.room < 0 or rows.hidden:  # the lengths of pauses go before anything else is hidden for them
+        shorter = [cell.partition(" (")[0] for column in columns if column.key == MOST for cell in column.cells]
+        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in columns]
         rows = fit_table(replace(table, columns=columns), width)
-    if any(column.key in CLASSES for column in rows.hidden):
-        keys = {*CLASSES, *(column.key for column in rows.hidden)}
-        hidden = [column for column in table.columns if column.key in keys]
-        rows = replace(rows, shown=[column for column in rows.shown if column.key not in keys], hidden=hidden)
-    return rows
+    shown = {column.key for column in rows.columns}
+    return replace(rows, hidden=[one for one in table.columns if one.key not in shown and one.rank != DETAIL])
 
 
 def fit_causes(table: Table, width: int) -> FittedTable:
