@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bill_sessions import MAIN, SMALL, write_sessions
-from cachecost.commands.bill import bill
+from cachecost.commands.bill import BY, bill
 from goldens import Golden
 
 
@@ -107,6 +107,44 @@ def test_words_of_a_person_are_shown_and_go_nowhere_else(folder: Path) -> None:
     assert "“Fix it.”" in shown("sessions", "--session", MAIN)
     assert "Fix it." not in shown("sessions", "--session", MAIN, "--json")
     assert "Search the code." not in shown("sessions", "--session", MAIN, "--all-calls")
+
+
+def test_a_session_is_named_by_its_title_else_by_its_first_message(folder: Path) -> None:
+    first = "Why does the login"
+    rows = [line for line in shown("sessions").splitlines() if line.startswith("  1e08")]
+    assert first in rows[0] and "Hello?" in rows[1]
+    page = run("sessions", "--csv", "rows.csv", "--html", "page.html")
+    assert page.exit_code == 0
+    for text in (shown("sessions", "--json"), *(Path(name).read_text("utf-8") for name in ("rows.csv", "page.html"))):
+        assert first not in text and "Hello?" not in text
+    with (folder / "work" / f"{MAIN}.jsonl").open("a") as file:
+        file.write(json.dumps({"type": "ai-title", "aiTitle": "Login on Windows", "sessionId": MAIN}) + "\n")
+    assert "Login on Windows" in shown("sessions") and first not in shown("sessions")
+    assert "  title: Login on Windows\n" in shown("sessions", "--session", MAIN)
+    assert [row["title"] for row in as_json("sessions")["rows"]] == ["Login on Windows", ""]
+
+
+@pytest.mark.parametrize("by", BY)
+def test_every_table_ends_with_its_total(folder: Path, by: str) -> None:
+    wide, narrow = shown("sessions", "--by", by, columns=180), shown("sessions", "--by", by, columns=80)
+    assert wide.count("16 calls") == 1  # of the headline
+    found = as_json("sessions", "--by", by)
+    totals = [line.split() for line in wide.splitlines() if line.startswith("  total ")]
+    assert len(totals) == (len(found["rows"]) > 1)
+    assert all({"262k", "123k", "1.6k", "$0.85", "$0.51"} < set(total) for total in totals)
+    heads = [next(line for line in text.splitlines() if line.endswith("main cause")) for text in (wide, narrow)]
+    assert ["  cache read  cache write  output " in head for head in heads] == [True, False]
+    for field, whole in (("cost_usd", "billed_usd"), ("rewritten_usd", "rewritten_usd")):
+        assert sum(Decimal(row[field]) for row in found["rows"]) == Decimal(found[whole])
+
+
+def test_times_are_those_of_the_zone_that_was_asked_for(folder: Path) -> None:
+    assert run("sessions", "--timezone", "Asia/Tokyo", "--html", "page.html").exit_code == 0
+    page = Path("page.html").read_text("utf-8")
+    assert "times in Asia/Tokyo" in page and "--timezone Asia/Tokyo" in page
+    assert "2026-03-03 08:50:05" in page and "2026-03-02 23:50:05" not in page
+    done = run("sessions", "--timezone", "Asia/Tokyo", "--since", "2026-04-01")
+    assert "found: 4 session files, 2026-03-03 to 2026-03-04" in done.stderr
 
 
 ERRORS = {

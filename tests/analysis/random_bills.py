@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile
+from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile, ToolResults, pack_results
 
 START = 1_772_445_600.0
 MODELS = ("claude-opus-4-5", "claude-sonnet-4-5", "claude-haiku-4-5", "nobody-1")
+TOOLS = ("Read", "Bash", "Skill pdf", "Skill", "mcp__docs__search", "mcp__docs__get__page", "mcp__x")
 COUNTS = (0, 0, 1, 3, 100, 20_000, 20_002, 20_003, 150_000)
 
 
@@ -22,8 +23,18 @@ def random_files(random: Random, are_timed: bool = False) -> list[SessionFile]:
             if shared and random.random() < 0.3:
                 _copy(random, random.choice(shared), call)
         shared += [call for call in calls if call.id]
-        files.append(SessionFile(f"{number}.jsonl", "claude-code", random.choice(("shop", "cli")), calls))
+        file = SessionFile(f"{number}.jsonl", "claude-code", random.choice(("shop", "cli")), calls)
+        if random.random() < 0.8:
+            file.results = pack_results([_results(random, call) for call in calls if random.random() < 0.7])
+        file.branches = tuple((call.number, random.choice(("main", "fix", ""))) for call in calls)
+        file.pull_requests = tuple(("s", START + random.randint(0, 90_000), f"#{one}") for one in range(2))
+        files.append(file)
     return files
+
+
+def _results(random: Random, call: BilledCall) -> ToolResults:
+    sizes = [(random.choice(TOOLS), random.choice(COUNTS)) for _ in range(random.randint(1, 3))]
+    return ToolResults(call.number, sum(size for _, size in sizes) + random.choice(COUNTS), sizes)
 
 
 def random_call(random: Random, number: int, are_timed: bool) -> BilledCall:

@@ -187,7 +187,7 @@ def test_a_subcommand_has_its_own_table() -> None:
         ("host = true", "models", "1 host: expected a text or a number; got true"),
         ("[models]\njson = 1", "models", "2 models.json: expected true or false; got 1"),
         ('[models]\njson = "yes"', "models", "2 models.json: expected true or false; got 'yes'"),
-        ("[bill]\nby = 'dy'", "bill", "2 bill.by: expected one of session, project, day, week, month, model, agent; "),
+        ("[bill]\nby = 'dy'", "bill", "2 bill.by: expected one of session, project, branch, pr, day, week, month, "),
         ("[bill]\nsince = 'soon'", "bill", "2 bill.since: "),
         ("as-of = 2026-13-01", "models", "1:13 is not TOML: Expected newline or end of document"),
         ("as-of = 'then'", "models", "1 as-of: expected a date like 2026-03-07; got 'then'"),

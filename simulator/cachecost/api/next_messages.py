@@ -63,7 +63,7 @@ class BillResult:
         return summarize(self.account).total
 
     def frame(self, by: str = "session", *, money: MoneyColumn = "float") -> pd.DataFrame:
-        """One row per session, project, day, week, month, model or agent, which is its `key`: the rows of
+        """One row per session, or per what else `--by` of the command knows, which is its `key`: the rows of
         `bill --csv`."""
         from cachecost.views.bill.json_output import csv_rows
 

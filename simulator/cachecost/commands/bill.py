@@ -8,16 +8,16 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import count_text, inert
 from cachecost.base.structs import replace
-from cachecost.base.times import LOCAL, find_zone, iso
+from cachecost.base.times import LOCAL, find_zone, iso, zone_name
 from cachecost.commands import options
 from cachecost.commands.catalogue import is_from_file
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from cachecost.simulation.setup import ReplaySetup
     from cachecost.sweep.workers import Workers
 
-BY = ("session", "project", "day", "week", "month", "model", "agent")
+BY = (
+    *("session", "project", "branch", "pr", "day", "week", "month", "model", "version", "agent"),
+    *("server", "skill", "tool"),
+)
 SPAN = re.compile(r"(\d{1,6})([hdw])")
 PROJECTS_NAMED = 8
 SPAN_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
@@ -92,7 +95,8 @@ class CallFilters:
             from cachecost.views.bill.words import project_names
 
             starts = [call.start for file in found.sessions for call in file.calls if call.start is not None]
-            days = f"{iso(min(starts))[:10]} to {iso(max(starts))[:10]}" if starts else ""
+            edges = [datetime.fromtimestamp(at(starts), self.zone) for at in (min, max)] if starts else []
+            days = " to ".join(f"{edge:%Y-%m-%d}" for edge in edges)
             names = sorted(filter(None, project_names(file.project for file in found.sessions).values()))
             more = " …" if len(names) > PROJECTS_NAMED else ""
             projects = f"projects {', '.join(names[:PROJECTS_NAMED])}{more}" if names else ""
@@ -103,7 +107,9 @@ class CallFilters:
     def command(self, paths: Sequence[Path], session: str | None, html: Path) -> str:
         """The command that makes a page again: a period in days before now has become a date."""
         period = {"--since": self.since and iso(self.since), "--until": self.until and iso(self.until)}
-        words = options.option_words({"--project": self.project, **period, "--session": session, "--html": html})
+        zone = None if self.zone == find_zone(LOCAL) else zone_name(self.zone)
+        named = {"--project": self.project, **period, "--session": session, "--timezone": zone, "--html": html}
+        words = options.option_words(named)
         return shlex.join(["cachecost", "bill", *map(str, paths), *words])
 
 
@@ -180,7 +186,8 @@ def bill(
     """
     from cachecost.analysis.bill.advice import best_advice
     from cachecost.analysis.bill.summary import summarize
-    from cachecost.views.bill.json_output import call_object, csv_rows
+    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
+    from cachecost.views.bill.json_output import bill_object, call_object, csv_rows
 
     # options of the settings file that do not go with --session give way
     by = None if session is not None and is_from_file("by") else by
@@ -193,15 +200,16 @@ def bill(
         found = read_session_files(paths, format_, bar, _choose_workers(paths, computing), "bill")
         with bar.reading(found.logs):
             account = filters.account(found, format_, shared.setup)
-        account, calls = (account, ()) if session is None else _choose_account(account, session)
+        key = None if session is None else choose_session(session, sessions_by_time(account))
+        account = account if key is None else session_account(account, key)
+        calls = None if key is None else session_timelines(account, [key])[key]
         summary = replace(summarize(account, by or "session"), estimates_output=output == "estimated")
         advice = best_advice(account)
-    options.write_rows(csv_file, map(call_object, calls) if session else csv_rows(summary))
-    shown = calls if session else None
+    options.write_rows(csv_file, csv_rows(summary) if calls is None else map(call_object, calls))
     if as_json:
-        options.print_json(_bill_document(account, found, summary, advice, shown))
-    elif shown is not None or found.sessions or found.logs:
-        _print_bill(account, summary, advice, shown, is_short=by is None, all_calls=all_calls)
+        options.print_json(bill_object(account, summary, advice, found.skipped, calls))
+    elif calls is not None or found.sessions or found.logs:
+        _print_bill(account, summary, advice, calls, is_short=by is None, all_calls=all_calls)
     if html is not None:
         from cachecost.views.bill.page import bill_page
 
@@ -213,15 +221,6 @@ def bill(
         apply_advice(choose_settings(advice, applies), is_confirmed)
     code = ExitCode.NOT_EVALUATED if summary.unpriced else ExitCode.OK
     return options.code_with_skipped(found.skipped, may_skip, code)
-
-
-def _choose_account(account: BillAccount, session: str) -> tuple[BillAccount, Sequence[TimelineCall]]:
-    """The account of the session that is named, and its calls. Raises UsageError."""
-    from cachecost.analysis.bill.timeline import session_account, session_timelines, sessions_by_time
-
-    key = choose_session(session, sessions_by_time(account))
-    alone = session_account(account, key)
-    return alone, session_timelines(alone, [key])[key]
 
 
 def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> Workers | None:
@@ -236,24 +235,6 @@ def _choose_workers(paths: Sequence[Path], computing: options.WorkerOptions) -> 
     return computing.workers(1)
 
 
-def _bill_document(
-    account: BillAccount,
-    found: SessionFiles,
-    summary: BillSummary,
-    advice: Sequence[Advice],
-    calls: Sequence[TimelineCall] | None,
-) -> dict[str, Any]:
-    """The object of --json; `calls` are those of the one session that is shown."""
-    from cachecost.analysis.bill.advice import saved_together
-    from cachecost.base.formatting import exact
-    from cachecost.views.bill.json_output import advice_object, bill_object, call_object
-
-    document = bill_object(summary, account.rewrites, found.skipped)
-    document["advice"] = list(map(advice_object, advice))
-    document["advice_together_usd"] = exact(saved_together(account, advice))
-    return document if calls is None else {**document, "calls": list(map(call_object, calls))}
-
-
 def _print_bill(
     account: BillAccount,
     summary: BillSummary,
@@ -263,8 +244,9 @@ def _print_bill(
     all_calls: bool,
 ) -> None:
     """Print the bill, or the calls of the one session that is shown."""
+    from cachecost.analysis.bill.account import session_key
     from cachecost.analysis.bill.advice import saved_together
-    from cachecost.sessions.locations import first_words
+    from cachecost.sessions.locations import first_message, first_words
     from cachecost.views.bill.json_output import advice_lines
     from cachecost.views.bill.text import ROWS_SHOWN, list_price_note, print_bill, print_session
 
@@ -284,7 +266,13 @@ def _print_bill(
         print_session(summary, calls, words_by_call, hints, sys.stdout, not all_calls)
         return
     hints = [*advice_lines(advice, saved_together(account, advice)), *hints]
-    print_bill(summary, account.rewrites, hints, sys.stdout, ROWS_SHOWN if is_short else None)
+    most = ROWS_SHOWN if is_short else None
+    untitled = {row.key: row for row in summary.rows[:most] if not row.title} if summary.by == "session" else {}
+    for file in account.files if untitled else ():
+        first = next((call for call in file.calls if not call.agent), None)
+        if first and (row := untitled.get(session_key(file, first))):
+            row.title = row.title or first_message(file)
+    print_bill(summary, account.rewrites, hints, sys.stdout, most)
 
 
 def choose_settings(advice: Sequence[Advice], name: str) -> list[Advice]:

@@ -3,12 +3,14 @@ needs of each call: usage, time, model, and what happened since the call before 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import date
 from decimal import Decimal
 from functools import partial
 from io import BufferedReader
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,44 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     client_sums: dict[str, tuple[int, int, int, int, int]] = {}
     """What the client counted for the session, by model: input, read, 5m write, 1h write, output. Calls that it writes
     into no transcript are in it."""
+    title: str = ""
+    """The title that the client recorded."""
+    branches: tuple[tuple[int, str], ...] = ()
+    """(number, git branch) of each call from which on another branch was checked out."""
+    pull_requests: tuple[tuple[str, float, str], ...] = ()
+    """(session, time, pull request) of each that the client linked: "owner/repository#185"."""
+    results: bytes = b""
+    """`ToolResults`, packed: a call with an object each would take much memory. b"": they are not known."""
+
+    def branch(self, call: BilledCall) -> str:
+        """The git branch at the time of a call; "" where it is not recorded."""
+        position = bisect_right(self.branches, call.number, key=itemgetter(0))
+        return self.branches[position - 1][1] if position else ""
+
+
+def add_branch(branches: list[tuple[int, str]], number: int, branch: str) -> None:
+    """Note the branch of a call in those of a `SessionFile`."""
+    if branch != (branches[-1][1] if branches else ""):
+        branches.append((number, branch))
+
+
+SKILL = "Skill "
+"""Before the name of a skill, in the place of a tool's."""
+
+
+class ToolResults(msgspec.Struct, array_like=True, gc=False):
+    """The results of tools that the request of a call added: (tool, bytes) of each; a skill is "Skill NAME".
+
+    `input_bytes` is the length of all that people and tools added to the request.
+    """
+
+    call: int
+    input_bytes: int
+    sizes: list[tuple[str, int]]
+
+
+pack_results = msgspec.msgpack.Encoder().encode
+unpack_results = msgspec.msgpack.Decoder(list[ToolResults]).decode
 
 
 Warn = Callable[[str], None]

@@ -4,26 +4,36 @@ its files again, for the terminal only, and never stored."""
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePath
+from typing import TypeVar
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.input_files import SessionFile, input_path
+from cachecost.conversations.readers.claude_code import messages
 
 
 def first_words(file: SessionFile, lines: Collection[int]) -> Mapping[int, str]:
     """The beginning of the message that each of these lines answers, by line; nothing where it cannot be read."""
-    if file.client != "claude-code":  # only these files can be searched by line
-        return {}
-    from cachecost.conversations.readers.claude_code import messages
+    return _read_messages(file, lambda path: messages.first_words(path, lines), {})
 
-    try:
-        return messages.first_words(input_path(file.path), lines)
+
+def first_message(file: SessionFile) -> str:
+    """The beginning of the first message of a person in a file; "" where it cannot be read."""
+    return _read_messages(file, messages.first_message, "")
+
+
+T = TypeVar("T")
+
+
+def _read_messages(file: SessionFile, read: Callable[[Path], T], nothing: T) -> T:
+    try:  # only these files can be searched by line
+        return read(input_path(file.path)) if file.client == "claude-code" else nothing
     except (InputError, OSError):
-        return {}
+        return nothing
 
 
 @dataclass(frozen=True, slots=True)

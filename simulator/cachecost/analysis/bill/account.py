@@ -68,6 +68,7 @@ class BillAccount:
     logged: LoggedCalls | None = None
     """The calls of logs whose requests are known."""
     _copied: frozenset[int] = frozenset()
+    _originals: Mapping[int, tuple[SessionFile, BilledCall]] = field(default_factory=dict)
     _priced: list[tuple[SessionFile, BilledCall, Prices | None]] = field(default_factory=list)
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
@@ -89,6 +90,10 @@ class BillAccount:
         """Whether another file holds the call, too, and it counts there."""
         return id(call) in self._copied
 
+    def original(self, file: SessionFile, call: BilledCall) -> tuple[SessionFile, BilledCall]:
+        """The first copy of a call that counts: a resumed session writes its own branch and version on the others."""
+        return self._originals.get(id(call), (file, call)) if self._originals else (file, call)
+
 
 def account_for(
     files: Sequence[SessionFile],
@@ -107,8 +112,11 @@ def account_for(
         return min(starts, default=0.0), max(starts, default=0.0), file.path
 
     ordered = sorted(files, key=begin_and_end)  # of copies, the original ends first
-    copied = _find_copies(ordered)
+    copied, first_of = _find_copies(ordered)
     account = BillAccount(ordered, prices, is_counted, copies=len(copied), zone=zone, _copied=copied)
+    if first_of:
+        copies = {id(call): (file, call) for file in ordered for call in file.calls if id(call) in copied}
+        account._originals = {kept: copies[first] for kept, first in first_of.items()}
     found = list(_find_rewrites(account))
     # Of those that nothing explains: how often a call fell to the same length, and after what.
     places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
@@ -150,8 +158,9 @@ def session_key(file: SessionFile, call: BilledCall) -> str:
     return call.session or file.path
 
 
-def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
-    """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first).
+def _find_copies(files: Sequence[SessionFile]) -> tuple[frozenset[int], Mapping[int, int]]:
+    """The `id()` of duplicate calls; the copy with the largest bill is kept (ties: the first). And the `id()` of the
+    first copy, by that of the one that is kept instead.
 
     Copies share the request's id, which telemetry has too, else that of the message; and the input, as some gateways
     give all their messages one id. All get the times of the earliest: a session that is resumed may copy its calls
@@ -164,15 +173,18 @@ def _find_copies(files: Sequence[SessionFile]) -> frozenset[int]:
                 last = call.id.rpartition(" ")[2]
                 key = last if last.startswith("req_") else call.id
                 found.setdefault((key, call.tokens[0], call.read, call.written), []).append(call)
-    copied: set[int] = set()
+    copied, first_of = set[int](), dict[int, int]()
     for copies in found.values():
         if len(copies) > 1:
             copied.update(id(call) for call in copies)
-            copied.remove(id(max(copies, key=lambda call: sum(call.tokens))))
+            kept = max(copies, key=lambda call: sum(call.tokens))
+            copied.remove(id(kept))
             first = min(copies, key=lambda call: inf if call.start is None else call.start)
             for call in copies:
                 call.start, call.answered, call.end = first.start, first.answered, first.end
-    return frozenset(copied)
+            if kept is not first:
+                first_of[id(kept)] = id(first)
+    return frozenset(copied), first_of
 
 
 def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:

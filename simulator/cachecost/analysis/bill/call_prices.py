@@ -16,6 +16,7 @@ from cachecost.base.times import day_of
 from cachecost.caches.expiry import live_tokens
 from cachecost.conversations.calls import NO_INPUT
 from cachecost.conversations.input_files import BilledCall
+from cachecost.providers.clients.settings import client_settings
 from cachecost.providers.hosts import AUTO_HOST, host_of
 from cachecost.providers.prices import CallTerms, PriceBook, moment_of
 from cachecost.providers.rules import ModelRules, RuleBook
@@ -175,3 +176,8 @@ class CallPrices:
             total += part * (price - prices.read)
             rest -= part
         return total.scaleb(PER_TOKEN)
+
+
+def missing_output(call: BilledCall) -> int:
+    """Output tokens of a partial answer beyond the recorded ones, estimated from what was recorded of it."""
+    return max(0, int(call.answer_bytes / client_settings().partial_output.bytes_per_token) - call.tokens[4])

@@ -1,10 +1,11 @@
-"""A bill in figures: the totals, the causes, and a row for each session, project, day, model or agent.
+"""A bill in figures: the totals, the causes, and a row for each of what the bill is divided by.
 
 `UnwrittenUsage` is that of calls that a client made and wrote into no transcript (compactions, titles), from its sums.
 """
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +14,16 @@ from decimal import Decimal
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
-from cachecost.analysis.bill.call_prices import CallPrices
+from cachecost.analysis.bill.call_prices import CallPrices, missing_output
+from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
 from cachecost.base.structs import replace
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import SKILL, BilledCall, SessionFile
 from cachecost.providers.clients.settings import client_settings
 from cachecost.providers.usage import (
     COST_CLASSES,
     NO_AMOUNTS,
     PER_TOKEN,
+    SMALLEST_PART,
     ZERO,
     Prices,
     ToolUses,
@@ -32,6 +35,8 @@ from cachecost.providers.usage import (
 )
 
 NO_TOKENS = (0, 0, 0, 0, 0)
+RowKey = tuple[str, str]
+"""What a row is for, and its project where that is part of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,13 @@ class CauseTotal:
         self.tokens += rewrite.tokens
         self.cost += rewrite.cost or ZERO
 
+    def move(self, other: dict[Cause, CauseTotal], tokens: int, cost: Decimal, is_new: bool) -> None:
+        """Count tokens and USD in the causes of another row, and no longer in this one; `is_new` is another time."""
+        total = other.setdefault(self.cause, CauseTotal(self.cause))
+        total.times += is_new
+        total.tokens, total.cost = total.tokens + tokens, total.cost + cost
+        self.tokens, self.cost = self.tokens - tokens, self.cost - cost
+
 
 @dataclass(slots=True)
 class TokenSum:
@@ -123,16 +135,12 @@ class TokenSum:
         return sum(self.amounts, ZERO)
 
 
-def missing_output(call: BilledCall) -> int:
-    """Output tokens of a partial answer beyond the recorded ones, estimated from what was recorded of it."""
-    return max(0, int(call.answer_bytes / client_settings().partial_output.bytes_per_token) - call.tokens[4])
-
-
 @dataclass(slots=True)
 class BillRow:
-    """The calls of one session, project, day, model or agent: `key` says which.
+    """The calls of one session, project, day, model …, or the results of one tool: `key` says which.
 
-    Where the calls differ in session, project, agent or model, that field is "" (several models: all of them).
+    Where the calls differ in session, project or agent, that field is ""; `models`, and of a session, branch or version
+    also `branches` and `versions`, are all that occur.
     """
 
     key: str
@@ -140,11 +148,18 @@ class BillRow:
     project: str = ""
     agent: str = ""
     client: str = ""
+    title: str = ""
     models: list[str] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
     first: float | None = None
     last: float | None = None
     calls: int = 0
+    """Of results: the calls in whose prompts they are."""
     unpriced: int = 0
+    results: int = 0
+    result_tokens: int = 0
+    """The results of a tool, and their tokens where they were sent first (an estimate)."""
     partial_outputs: int = 0
     """Calls whose output tokens are those of an answer that was not complete."""
     causes: dict[Cause, CauseTotal] = field(default_factory=dict)
@@ -164,8 +179,7 @@ class BillRow:
         if total is None:
             total = self._sums[key] = TokenSum(found, charged)
         total.add(call.tokens, call.tool_uses)
-        self.calls += 1
-        self.unpriced += found is None and charged is None
+        self.count(call, found)
         if charged is not None:
             listed = prices.prices_of(call, call.model, call.total_input)
             self.charged_calls += 1
@@ -174,12 +188,66 @@ class BillRow:
         if call.is_output_partial:
             self.partial_outputs += 1
             total.missing_output += 0 if is_sum_known else missing_output(call)
+
+    def count(self, call: BilledCall, found: Prices | None) -> None:
+        """Note that a call is in the row, whose prices are `found`."""
+        self.calls += 1
+        self.unpriced += found is None and call.charged_usd is None
         start = call.start
         if start is not None:
             self.first = start if self.first is None or start < self.first else self.first
             self.last = start if self.last is None or start > self.last else self.last
         if call.model not in self.models:
             self.models.append(call.model)
+
+    def move(self, other: BillRow, call: BilledCall, found: Prices | None, tokens: Sequence[int]) -> None:
+        """Count tokens of a call in another row, and no longer in this one; of what it was charged, their part."""
+        key, charge = id(found), None
+        if call.charged_usd is not None:
+            key = id(call)
+            parts = found.amounts(usage_of(tokens)) if found else NO_AMOUNTS
+            charge = sum((part.quantize(SMALLEST_PART) for part in parts), ZERO)
+            self._sums[key].charged = (self._sums[key].charged or ZERO) - charge
+        self._sums[key].add([-count for count in tokens], ())
+        total = other._sums.get(key)
+        if total is None:
+            total = other._sums[key] = TokenSum(found, charge)
+        elif charge is not None:
+            total.charged = (total.charged or ZERO) + charge
+        total.add(tokens, ())
+
+    def move_prompt(
+        self,
+        call: BilledCall,
+        found: Prices | None,
+        prompt: PromptResults,
+        name_of: Callable[[str], str],
+        rows: dict[RowKey, BillRow],
+    ) -> dict[str, BillRow]:
+        """Count the results in the prompt of a call in rows of their names; those rows, by tool."""
+        moved: dict[str, BillRow] = {}
+        for tool, tokens in prompt.tokens(call).items():
+            if (name := name_of(tool)) and any(tokens):
+                row = moved[tool] = rows.setdefault((name, ""), BillRow(name))
+                self.move(row, call, found, tokens)
+        for row in {row.key: row for row in moved.values()}.values():
+            row.count(call, found)
+        for tool, size in prompt.added:
+            if tool in moved:
+                moved[tool].results += 1
+                moved[tool].result_tokens += size
+        return moved
+
+    def move_rewrite(
+        self, again: BilledRewrite, prompt: PromptResults, rows: Mapping[str, BillRow], prices: CallPrices
+    ) -> None:
+        """Count what was paid again for results in the rows of their tools."""
+        touched = set[str]()
+        for tool, start, end in prompt.unread(again.call, again.tokens):
+            if row := rows.get(tool):
+                before, paid = (prices.rewrite_cost(again.call, at) or ZERO for at in (start, end))
+                self.causes[again.cause].move(row.causes, end - start, paid - before, row.key not in touched)
+                touched.add(row.key)
 
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
         """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
@@ -296,58 +364,137 @@ class BillSummary:
     """Whether what was not recorded of the output is estimated."""
 
 
+NO_BRANCH, NO_PULL_REQUEST, NO_VERSION = (f"no {what} recorded" for what in ("branch", "pull request", "version"))
+REST, NO_RESULTS = "everything else", "no results recorded"
+"""The rows of what is no result of a tool, and of calls whose results are not known."""
+
+
 def summarize(account: BillAccount, by: str = "session") -> BillSummary:
     """The summary of an account. Raises KeyError if `by` is none of `ROWS_BY`."""
-    zone, form = account.zone, PERIODS[by] if by not in GROUPS else ""
-    key_of = GROUPS.get(by) or (
-        lambda _, call: "unknown" if call.start is None else datetime.fromtimestamp(call.start, zone).strftime(form)
-    )
-    total, rows = BillRow("total"), dict[str, BillRow]()
+    grouped, total = GroupedRows(account, by), BillRow("total")
     sessions, unpriced, tokens = set[str](), Counter[str](), Counter[str]()
     prices, unwritten = account.prices, find_unwritten(account)
     summed = {one.session for one in unwritten}
     for file, call, found in account.priced_calls():
-        key = key_of(file, call)
-        row = rows.get(key)
-        if row is None:
-            row = rows[key] = BillRow(
-                key,
-                session=key if by == "session" else "",
-                project=file.project if by in ("session", "project") else "",
-                agent=key if by == "agent" else "",
-                client=file.client if by == "session" else "",
-            )
+        row = grouped.row(file, call)
         row.add(call, found, prices, call.session in summed)
         if by != "model":
             row.add_passes(call, prices)
         else:
             for model in dict.fromkeys(model or call.model for model, _ in call.extra):
-                rows.setdefault(model, BillRow(model)).add_passes(call, prices, model)
+                grouped.rows.setdefault((model, ""), BillRow(model)).add_passes(call, prices, model)
         sessions.add(session_key(file, call))
         if (found is None or call.extra) and call.charged_usd is None:
             unpriced.update(reasons := prices.why_unpriced(call))
             tokens.update(dict.fromkeys(reasons, call.usage.total_input + call.usage.output_tokens))
-        if not call.agent and by == "session":
-            row.project = file.project
-    for row in rows.values():
+    for row in grouped.rows.values():
         total.add_row(row)
     for rewrite in account.rewrites:
         total.add_rewrite(rewrite)
-        rows[key_of(rewrite.file, rewrite.call)].add_rewrite(rewrite)
-    ranked = sorted(rows.values(), key=lambda row: (-row.cost, row.first or 0.0, row.key))
-    if by in PERIODS:
-        ranked.sort(key=lambda row: row.key)
+        grouped.row(rewrite.file, rewrite.call).add_rewrite(rewrite)
+    if by in RESULTS:
+        grouped.move_results(RESULTS[by])
     warm = account.warm_calls, account.warm_tokens
-    return BillSummary(by, total, ranked, len(sessions), unpriced, tokens, account.copies, *warm, unwritten, zone)
+    ranked = grouped.ranked()
+    unread = unpriced, tokens, account.copies
+    return BillSummary(by, total, ranked, len(sessions), *unread, *warm, unwritten, account.zone)
 
 
-GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], str]] = {
-    "session": session_key,
-    "project": lambda file, call: file.project,
-    "model": lambda file, call: call.model,
-    "agent": lambda file, call: call.agent_type or ("sub-agent" if call.agent else "main thread"),
+@dataclass(slots=True)
+class GroupedRows:
+    """The rows of a bill, by what they are for. Raises KeyError if `by` is none of `ROWS_BY`."""
+
+    account: BillAccount
+    by: str
+    rows: dict[RowKey, BillRow] = field(default_factory=dict)
+    _group: Callable[[SessionFile, BilledCall], RowKey] = field(init=False)
+    _linked: dict[str, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    """(time, pull request) of those that a session linked, by session."""
+
+    def __post_init__(self) -> None:
+        if self.by == "pr":
+            for file in self.account.files:
+                for session, at, name in file.pull_requests:
+                    insort(self._linked[session], (at, name))
+            self._group = self.pull_request
+        else:
+            self._group = self.period if self.by in PERIODS else GROUPS[self.by]
+
+    def row(self, file: SessionFile, call: BilledCall) -> BillRow:
+        """The row of a call."""
+        first_file, first = self.account.original(file, call)
+        by = self.by
+        key = self._group(first_file, first) if by in AT_ITS_TIME else self._group(file, call)
+        found = self.rows.get(key)
+        if found is None:
+            found = self.rows[key] = BillRow(
+                key[0],
+                session=key[0] if by == "session" else "",
+                project=file.project if by == "session" else key[1],
+                agent=key[0] if by == "agent" else "",
+                client=file.client if by == "session" else "",
+            )
+        if by in NAMED:
+            branch, version = first_file.branch(first), first.version
+            found.branches += [branch] if branch and branch not in found.branches else []
+            found.versions += [version] if version and version not in found.versions else []
+        if by == "session" and not call.agent:
+            found.project, found.title = file.project, file.title or found.title
+        return found
+
+    def period(self, _: SessionFile, call: BilledCall) -> RowKey:
+        """The period of a call in the zone of the account."""
+        if call.start is None:
+            return "unknown", ""
+        return datetime.fromtimestamp(call.start, self.account.zone).strftime(PERIODS[self.by]), ""
+
+    def pull_request(self, _: SessionFile, call: BilledCall) -> RowKey:
+        """The one that its session linked next, else last: calls lead to it, and what follows the last is about it."""
+        links = self._linked.get(call.session, [])
+        later = (name for at, name in links if call.start is not None and at >= call.start)
+        return next(later, links[-1][1] if links else NO_PULL_REQUEST), ""
+
+    def move_results(self, name_of: Callable[[str], str]) -> None:
+        """Give results rows of their own, by what their tool is called here ("": nothing); what they cost leaves the
+        row of their calls."""
+        rest = self.rows.get((REST, ""))
+        priced = {id(call): found for _, call, found in self.account.priced_calls()} if rest else {}
+        rewrites = {id(one.call): one for one in self.account.rewrites}
+        for file in self.account.files if rest else ():
+            for call, prompt in prompt_results(file):
+                if rest and id(call) in priced:
+                    moved = rest.move_prompt(call, priced[id(call)], prompt, name_of, self.rows)
+                    if again := rewrites.get(id(call)):
+                        rest.move_rewrite(again, prompt, moved, self.account.prices)
+
+    def ranked(self) -> list[BillRow]:
+        """The most expensive first, what is left over last; periods in order of time."""
+        if self.by in PERIODS:
+            return sorted(self.rows.values(), key=lambda row: row.key)
+        left_over = (REST, NO_RESULTS)
+        return sorted(self.rows.values(), key=lambda row: (row.key in left_over, -row.cost, row.first or 0.0, row.key))
+
+
+GROUPS: Mapping[str, Callable[[SessionFile, BilledCall], RowKey]] = {
+    "session": lambda file, call: (session_key(file, call), ""),
+    "project": lambda file, call: (file.project, file.project),
+    "branch": lambda file, call: (file.branch(call) or NO_BRANCH, file.project),
+    "model": lambda file, call: (call.model, ""),
+    "version": lambda file, call: (f"{file.client} {call.version}" if call.version else NO_VERSION, ""),
+    "agent": lambda file, call: (call.agent_type or ("sub-agent" if call.agent else "main thread"), ""),
+    **dict.fromkeys(("server", "skill", "tool"), lambda file, call: (REST if file.results else NO_RESULTS, "")),
 }
-"""What rows can be made by, besides periods."""
+"""What rows can be made by, besides periods and pull requests. A branch is one of a project."""
+NAMED = ("session", "branch", "version")
+"""Rows that say their branches and versions."""
+AT_ITS_TIME = ("branch", "version", "pr")
+"""Of copies of a call, the first decides: the others say what was so when the session was resumed."""
+RESULTS: Mapping[str, Callable[[str], str]] = {
+    "server": lambda tool: tool.split("__")[1] if tool.startswith("mcp__") else "",
+    "skill": lambda tool: tool.removeprefix(SKILL) if tool.startswith(SKILL) else "",
+    "tool": lambda tool: "Skill" if tool.startswith(SKILL) else tool,
+}
+"""Rows that results have, by what their tool is called: mcp__SERVER__TOOL, or "Skill NAME"."""
 PERIODS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 """Periods in the zone of the account; weeks are those of ISO 8601."""
-ROWS_BY = ("session", "project", *PERIODS, "model", "agent")
+ROWS_BY = ("session", "project", "branch", "pr", *PERIODS, "model", "version", "agent", *RESULTS)

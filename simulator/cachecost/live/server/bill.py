@@ -13,7 +13,6 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import IO, Any, TypeVar
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -53,6 +52,7 @@ from cachecost.views.tables.table import (
     fit_table,
     hidden_note,
     render_table,
+    shorten_end,
 )
 
 MOST = Decimal("0.5")
@@ -391,10 +391,7 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
             kept.append(replace(column, rank=rank))
     fitted = fit_table(Table(kept), width, NARROWEST_NAME)
     room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
-    names = [  # a name is cut at its end, since the beginning identifies a conversation
-        share.name if cell_len(share.name) <= room else f"{set_cell_size(share.name, room - 1).rstrip()}…"
-        for share in shown
-    ]
+    names = [shorten_end(share.name, room) for share in shown]  # the beginning identifies a conversation
     yield render_table(replace(fitted, names=Column("name", header, names, False)))
     if note := hidden_note([replace(fitted, missing=0)], "the page at /cachecost"):
         yield _indent(Text(note, "dim"))

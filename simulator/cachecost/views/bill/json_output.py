@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.advice import Advice
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite
+from cachecost.analysis.bill.advice import Advice, saved_together
 from cachecost.analysis.bill.summary import BillRow, BillSummary, CauseTotal, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall
 from cachecost.base.errors import Fault
@@ -51,8 +51,17 @@ def advice_object(one: Advice) -> dict[str, Any]:
     }
 
 
-def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped: Sequence[Fault]) -> dict[str, Any]:
-    """A bill as JSON; dollars are decimal strings of all digits. The causes' dollars add up to `rewritten_usd`."""
+def bill_object(
+    account: BillAccount,
+    summary: BillSummary,
+    advice: Sequence[Advice],
+    skipped: Sequence[Fault],
+    calls: Sequence[TimelineCall] | None = None,
+) -> dict[str, Any]:
+    """A bill as JSON; dollars are decimal strings of all digits. The causes' dollars add up to `rewritten_usd`.
+
+    `calls` are those of the one session that is shown.
+    """
     total = summary.total
     return {
         "format": 1,
@@ -86,7 +95,7 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
         "by": summary.by,
         "timezone": zone_name(summary.zone),
         "rows": [row_object(row) for row in summary.rows],
-        "rewrites": [rewrite_object(one) for one in rewrites],
+        "rewrites": [rewrite_object(one) for one in account.rewrites],
         "warm_start": {"calls": summary.warm_calls, "tokens": summary.warm_tokens},
         "copies": summary.copies,
         "unwritten": {  # beyond the calls in transcripts, by the client's own sums; in no other figure
@@ -99,17 +108,23 @@ def bill_object(summary: BillSummary, rewrites: Sequence[BilledRewrite], skipped
             for reason, calls in sorted(summary.unpriced.items())
         ],
         "skipped": [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped],
-    }
+        "advice": [advice_object(one) for one in advice],
+        "advice_together_usd": exact(saved_together(account, advice)),
+    } | ({} if calls is None else {"calls": [call_object(one) for one in calls]})
 
 
 def row_object(row: BillRow) -> dict[str, Any]:
     """A row of the bill; `key` is what the row is for (a session, a day …)."""
     return {
-        **pick(row, "key", "session", "project", "agent", "client"),
+        **pick(row, "key", "session", "title", "project", "agent", "client"),
+        "branch": ", ".join(row.branches),
+        "version": ", ".join(row.versions),
         "model": ", ".join(row.models),
         "first": iso_or_none(row.first),
         "last": iso_or_none(row.last),
         "calls": row.calls,
+        "results": row.results,
+        "estimated_result_tokens": row.result_tokens,
         "hit_rate": hit_rate(row),
         "usage": row.usage.wire(),
         "cost_usd": exact(row.cost),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 
 from cachecost.analysis.bill.account import BillAccount
@@ -13,6 +13,7 @@ from cachecost.analysis.bill.summary import PERIODS, BillRow, summarize
 from cachecost.analysis.bill.timeline import LONG_IDLE_S, TimelineCall, fold_timeline, session_timelines
 from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent, token_column
 from cachecost.base.structs import replace
+from cachecost.base.times import zone_name
 from cachecost.base.version import __version__
 from cachecost.ledger.results import EMPTY_TIMELINE, CallTimeline
 from cachecost.ledger.rows import CallRow, Cost
@@ -88,26 +89,27 @@ class BarChart:
 TitledCalls = tuple[str, Sequence[TimelineCall]]
 
 
-def session_views(anchor: str, sessions: Sequence[TitledCalls], first: int) -> list[TimelineView]:
+def session_views(anchor: str, sessions: Sequence[TitledCalls], first: int, zone: tzinfo = UTC) -> list[TimelineView]:
     """The pictures of sessions with their titles, numbered from `first` on; the first is open.
 
     Behind each are the rows of `bill --session` with what happened. A person's words are not in it.
     """
     views = []
     for number, (title, calls) in enumerate(sessions):
-        columns = [billed_column(one) for one in calls]
-        times = list(dict.fromkeys(clock(one.call.start)[:16] for one in (calls[0], calls[-1]))) if calls else []
+        columns = [billed_column(one, zone) for one in calls]
+        times = list(dict.fromkeys(clock(one.call.start, zone)[:16] for one in (calls[0], calls[-1]))) if calls else []
         scale = TimelineScale(longest_prompt(columns), spots=limit_spots(len(sessions) - 1) if number else MOST)
         groups = list(fold_timeline(calls))
         words = [happening(group[0]) if len(group) == 1 else "each read all that was cached" for group in groups]
         happened = Column("happened", "what happened", words, right=False)
-        table = Table([*calls_table(groups).columns, happened], "Call by call; times in UTC")
+        columns_of_calls = calls_table(groups, zone).columns
+        table = Table([*columns_of_calls, happened], f"Call by call; times in {zone_name(zone)}")
         name, says = f"{anchor}-{number + first}", session_sentence(calls)
         views.append(timeline_view(title, name, says, columns, scale, is_open=not number, table=table, axis=times))
     return views
 
 
-def billed_column(one: TimelineCall) -> CallColumn:
+def billed_column(one: TimelineCall, zone: tzinfo) -> CallColumn:
     """A billed call as a column; where its breakpoints were is not in a bill."""
     call, paid = one.call, one.dollars
     written = paid.written + paid.rewritten
@@ -125,7 +127,7 @@ def billed_column(one: TimelineCall) -> CallColumn:
         cost_by_layer={},
         is_priced=one.cost is not None,
     )
-    place = " · ".join(filter(None, (clock(call.start), agent_name(one))))
+    place = " · ".join(filter(None, (clock(call.start, zone), agent_name(one))))
     timeline = CallTimeline(is_human=True) if is_human(one) else EMPTY_TIMELINE
     idle = one.idle_s or 0.0
     pause = f"idle for {duration(idle)}" if idle >= LONG_IDLE_S else ""
@@ -203,7 +205,7 @@ def bar_parts(bars: Sequence[StackedBar], highest: Decimal) -> list[tuple[str, s
 
 
 TIMELINES = 8
-LONGEST_PROJECT = 60
+LONGEST_NAME = 60
 LATER = ("most", "calls", "hit_rate", "model")
 """Columns of the sessions that stand behind the dollars."""
 
@@ -215,10 +217,10 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
     timeline_calls = session_timelines(account, [row.key for row in rows])
     projects, names = project_names(row.project for row in summary.rows), row_names(summary)
     titled = [
-        (" · ".join(filter(None, (name, projects[row.project]))), timeline_calls[row.key])
+        (" · ".join(filter(None, (name, row.title, projects[row.project]))), timeline_calls[row.key])
         for name, row in zip(names, rows, strict=False)
     ]
-    timelines = session_views("session", titled, 1)
+    timelines = session_views("session", titled, 1, account.zone)
     total, lines = summary.total, cause_lines(summary)
     costs, counts = dollar_column([one.cost for one in lines]), token_column([one.tokens for one in lines])
     highest = max((one.cost for one in lines), default=ZERO)
@@ -236,7 +238,7 @@ def bill_page(account: BillAccount, again: str, advice: Sequence[Advice] = (), e
         Column("saved", "saved", dollar_column([one.saved for one in advice])),
         word_column("how", [how_words(one) for one in advice]),
     ]
-    sessions = rows_table(summary, account.rewrites, project_cells=LONGEST_PROJECT)
+    sessions = rows_table(summary, account.rewrites, name_cells=LONGEST_NAME)
     return render_page(
         "bill.html",
         title=" · ".join(filter(None, ("Bill", period(total, account.zone)))),

@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import IO, TYPE_CHECKING
 
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import BillRow, BillSummary, unwritten_cost
+from cachecost.analysis.bill.summary import RESULTS, BillRow, BillSummary, unwritten_cost
 from cachecost.analysis.bill.timeline import TimelineCall, fold_timeline
 from cachecost.base.formatting import (
     CENTS,
@@ -28,6 +28,7 @@ from cachecost.base.times import zone_name
 from cachecost.conversations.input_files import EVENTS
 from cachecost.providers.usage import ZERO
 from cachecost.views.bill.words import (
+    CLASSES,
     LIST_PRICES,
     MOST,
     caching_words,
@@ -48,6 +49,7 @@ from cachecost.views.streams import REPORT_WIDTH, report_console
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
+    DETAIL,
     GAP,
     INDENT,
     PIPE_WIDTH,
@@ -141,6 +143,12 @@ def print_lines(console: Console, lines: Iterable[StyledLine]) -> None:
 
 
 ROWS_SHOWN = 10
+LEAST_NAME_CELLS, MOST_NAME_CELLS = 16, 32
+BY_WHAT = "--by session|project|branch|pr|day|model|version|agent|server|skill|tool"
+OF_RESULTS = (
+    "Results cost as long as they are in the prompt: when they are first sent, and when later calls read or rewrite "
+    "them. Their tokens are estimates: their share, by length, of what each call added by its bill."
+)
 EXAMPLES = "the most expensive of each cause"
 
 
@@ -169,28 +177,40 @@ def bill_lines(
         yield from plain(rows_with_prose(causes, notes))
     for line in accounted(summary):
         yield from plain(wrap_line(line, width, "  ", "    "))
-    table = rows_table(summary, rewrites, most)
-    rows = fit_table(table, width)
-    if rows.room < 0 or rows.hidden:  # the lengths of pauses go before anything is hidden for them
-        shorter = [cell.partition(" (")[0] for column in table.columns if column.key == MOST for cell in column.cells]
-        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in table.columns]
-        rows = fit_table(replace(table, columns=columns), width)
+    names = min(MOST_NAME_CELLS, max(LEAST_NAME_CELLS, width // 5))
+    rows = fit_rows(rows_table(summary, rewrites, most, names), width)
     yield "", ""
     yield header_line(rows), "dim"
-    yield from plain(row_lines(rows))
-    more = len(summary.rows) - len(summary.rows[:most])
-    if more:
+    lines, shown = list(row_lines(rows)), len(summary.rows[:most])
+    yield from plain(lines[:shown])
+    if more := len(summary.rows) - shown:
         yield f"  … {count_text(more, f'more {summary.by}')}: --by {summary.by} shows all", ""
+    yield from ((total, "bold") for total in lines[shown:])
     yield "", ""
-    for line in filter(None, hints):
+    for line in filter(None, (OF_RESULTS if summary.by in RESULTS else "", *hints)):
         indent = " " * (len(line) - len(line.lstrip()))
         yield from plain(wrap_line(line.strip(), width, indent, f"{indent}  " if indent else ""))
     hidden = hidden_note([rows, *([causes] if causes else [])], "--csv F")
-    options = ["--by session|project|day|model|agent", "--html bill.html"]
+    options = [BY_WHAT, "--html bill.html"]
     if summary.by == "session":
         options.insert(1, f"--session {row_names(summary)[0]} for its calls")
     for line in filter(None, (hidden, " · ".join(options))):
         yield from plain(wrap_parts(line, width))
+
+
+def fit_rows(table: Table, width: int) -> FittedTable:
+    """The rows; tokens of all classes or of none, as one class alone looks like the whole."""
+    rows = fit_table(table, width)
+    if not any(column.key in CLASSES for column in rows.hidden):
+        return rows
+    columns = [column for column in table.columns if column.key not in CLASSES]
+    rows = fit_table(replace(table, columns=columns), width)
+    if rows.room < 0 or rows.hidden:  # the lengths of pauses go before anything else is hidden for them
+        shorter = [cell.partition(" (")[0] for column in columns if column.key == MOST for cell in column.cells]
+        columns = [replace(one, cells=shorter) if one.key == MOST else one for one in columns]
+        rows = fit_table(replace(table, columns=columns), width)
+    shown = {column.key for column in rows.columns}
+    return replace(rows, hidden=[one for one in table.columns if one.key not in shown and one.rank != DETAIL])
 
 
 def fit_causes(table: Table, width: int) -> FittedTable:
@@ -300,7 +320,7 @@ def session_headline(summary: BillSummary) -> str:
 
 
 def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
-    """The session's id, project, files, client and models: (name, value)."""
+    """The session's id, title, project, branch, files, client and models: (name, value)."""
     files = list(dict.fromkeys(one.file.path for one in calls))
     rest = len(files) - FILES_NAMED
     versions = list(dict.fromkeys(one.call.version for one in calls if one.call.version))
@@ -308,7 +328,9 @@ def named_facts(calls: Sequence[TimelineCall]) -> Iterator[tuple[str, str]]:
     agents = max((one.agent_number for one in calls), default=0)
     for name, value in (
         ("session", ", ".join(dict.fromkeys(one.call.session for one in calls if one.call.session))),
+        ("title", next((one.file.title for one in calls if one.file.title), "")),
         ("project", ", ".join(dict.fromkeys(one.file.project for one in calls if one.file.project))),
+        ("branch", ", ".join(filter(None, dict.fromkeys(one.file.branch(one.call) for one in calls)))),
         ("file", ", ".join(files[:FILES_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")),
         ("client", " ".join(filter(None, (client, ", ".join(versions))))),
         ("model", ", ".join(dict.fromkeys(one.call.model for one in calls))),

@@ -12,12 +12,31 @@ from pathlib import PurePath
 
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.bill.account import BilledRewrite
-from cachecost.analysis.bill.summary import PERIODS, BillRow, BillSummary, CauseTotal
-from cachecost.base.formatting import CENTS, count_text, dollar_column, dollars, duration, percent_column, token_column
+from cachecost.analysis.bill.summary import PERIODS, RESULTS, BillRow, BillSummary, CauseTotal
+from cachecost.base.formatting import (
+    CENTS,
+    UNKNOWN,
+    count_text,
+    dollar_column,
+    dollars,
+    duration,
+    percent_column,
+    token_column,
+)
 from cachecost.base.times import zone_name
 from cachecost.conversations.calls import BillTotal
 from cachecost.providers.usage import ZERO
-from cachecost.views.tables.table import COMPARISON, COUNT, DETAIL, Column, Table, shorten_middle, word_column
+from cachecost.views.tables.table import (
+    COMPARISON,
+    COUNT,
+    DETAIL,
+    ZERO_CLASS,
+    Column,
+    Table,
+    shorten_end,
+    shorten_middle,
+    word_column,
+)
 
 SHORT_ID = 8
 LOG_SUFFIXES = (".jsonl", ".json", ".ndjson", ".log", ".har", ".yaml", ".yml", ".mitm", ".db", ".gz", ".zst")
@@ -160,7 +179,9 @@ def caching_words(saved: Decimal) -> str:
 
 CHANGED = "prefix changed within the TTL"
 MOST = "most"
-PROJECT_CELLS = 24
+NAME_CELLS = 24
+CLASSES = ("input", "cache read", "cache write", "output")
+"""Columns of tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,29 +255,51 @@ def note_cells(lines: Sequence[CauseLine], rewrites: Sequence[BilledRewrite]) ->
 
 
 def rows_table(
-    summary: BillSummary, rewrites: Sequence[BilledRewrite], most: int | None = None, project_cells: int = PROJECT_CELLS
+    summary: BillSummary, rewrites: Sequence[BilledRewrite], most: int | None = None, name_cells: int = NAME_CELLS
 ) -> Table:
-    """A row a session, project, day …"""
-    rows, by = summary.rows[:most], summary.by
+    """A row a session, project, day …, and their total where there are several. Names have `name_cells` at most."""
+    by, rows = summary.by, summary.rows[:most]
+    total = [summary.total] if len(summary.rows) > 1 else []
     by_session: dict[str, list[BilledRewrite]] = defaultdict(list)
     for one in rewrites if by == "session" else ():
         by_session[one.call.session or one.file.path].append(one)
     projects = project_names(row.project for row in summary.rows)
     heading = f"{by} ({zone_name(summary.zone)})" if by in PERIODS else by
-    columns = [Column("key", heading, row_names(summary)[:most], right=False)]
-    if by == "session":
-        cells = [shorten_middle(projects[row.project], project_cells) for row in rows]
-        columns += [word_column("project", cells, COMPARISON)] if any(cells) else []
+    has_project = by in ("session", "branch")
+    words = {
+        "title": [shorten_end(row.title, name_cells) for row in rows] if by == "session" else [],
+        "project": [shorten_middle(projects[row.project], name_cells) for row in rows] if has_project else [],
+        "branch": [shorten_middle(", ".join(row.branches), name_cells) for row in rows] if by == "session" else [],
+    }
+    rows = [*rows, *total]
+    names = [*row_names(summary)[:most], *("total" for _ in total)]
+    columns = [Column("key", heading, names, right=False)]
+    for name, cells in words.items():
+        if any(cells):
+            columns.append(word_column(name, [*cells, *("" for _ in total)], COMPARISON))
+    if by in RESULTS:
+        sent = [row.result_tokens or None for row in rows]
+        columns += [
+            Column("results", "results", [f"{row.results:,}" if row.results else UNKNOWN for row in rows], rank=COUNT),
+            Column("sent", "est. tokens", token_column(sent), rank=COUNT),
+        ]
+    else:
+        columns.append(Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT))
+    usages = (row.usage for row in rows)
+    tokens = [(one.input_tokens, one.read, one.write, one.output_tokens) for one in usages]
     columns += [
-        Column("calls", "calls", [f"{row.calls:,}" for row in rows], rank=COUNT),
         Column("hit_rate", "hit rate", percent_column([row.hit_rate for row in rows]), rank=COMPARISON),
+        *(
+            Column(name, name, token_column([one[place] for one in tokens]), rank=ZERO_CLASS)
+            for place, name in enumerate(CLASSES)
+        ),
         Column("cost", "cost", dollar_column([known_cost(row) for row in rows])),
         Column("rewritten", "rewritten", dollar_column([row.rewritten for row in rows])),
         Column(MOST, "main cause", [main_cause(row, by_session.get(row.key, [])) for row in rows], right=False),
     ]
     if by != "model":
         columns.append(Column("model", "models", [", ".join(row.models) for row in rows], right=False, rank=DETAIL))
-    return Table(columns, f"The bill by {by}")
+    return Table(columns, f"The bill by {by}", frozenset(range(len(rows) - len(total), len(rows))))
 
 
 def known_cost(row: BillRow) -> Decimal | None:

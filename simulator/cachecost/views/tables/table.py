@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from cachecost.base.formatting import all_of, inert, quote
 from cachecost.base.structs import replace
@@ -194,6 +194,11 @@ def shorten_middle(name: str, width: int) -> str:
     while cell_len(head) + cell_len(tail) > width - 1 and (head or tail):
         head, tail = (head[:-1], tail) if cell_len(head) >= cell_len(tail) else (head, tail[1:])
     return f"{head.rstrip()}…{tail.lstrip()}"
+
+
+def shorten_end(text: str, width: int) -> str:
+    """`text` in `width` cells: what is too long, such as a sentence, loses its end."""
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
 
 
 PIPE_WIDTH = 180

@@ -12,6 +12,7 @@ import msgspec
 
 from cachecost.base.digests import blake2b
 from cachecost.base.limits import MOST_TOKENS, json_value
+from cachecost.conversations.input_files import SKILL
 from cachecost.providers.prices import terms_of
 
 SYNTHETIC = "<synthetic>"
@@ -48,6 +49,8 @@ ATTACHMENTS = {
 """Types of attachments that say that the tools or the system prompt changed."""
 TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
 """Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
+IMAGE_BYTES = 6_000
+"""Of a text with about as many tokens as an image, which is billed by its area and not by its bytes."""
 
 
 class CacheCreation(msgspec.Struct, gc=False):
@@ -93,11 +96,37 @@ class Piece(msgspec.Struct, gc=False):
     type: str = "text"
 
 
+class InputPiece(Piece, gc=False):
+    """A block of what a person or a tool sent; of a tool's result, the call that it answers."""
+
+    tool_use_id: str | None = None
+    text: msgspec.Raw = msgspec.Raw(b"")
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def size(self) -> int:
+        """The length of its content as JSON; of an image, that of a text with as many tokens."""
+        if self.type == "image":
+            return IMAGE_BYTES
+        content = memoryview(self.content)
+        if len(content) > IMAGE_BYTES and bytes(content[:1]) == b"[":
+            return sum(piece.size for piece in input_pieces(self.content)[0])
+        return len(memoryview(self.text)) + len(content)
+
+
+class SkillInput(msgspec.Struct, gc=False):
+    """What the tool Skill is called with; older clients name it `command`."""
+
+    skill: str = ""
+    command: str = ""
+
+
 class AnswerPiece(Piece, gc=False):
-    """A block of an answer: what the model wrote in it; of a tool call its name and input as JSON."""
+    """A block of an answer: what the model wrote in it; of a tool call its id, and its name and input as JSON."""
 
     text: str = ""
     thinking: str = ""
+    id: str = ""
     name: msgspec.Raw = msgspec.Raw(b"")
     input: msgspec.Raw = msgspec.Raw(b"")
 
@@ -109,6 +138,18 @@ class AnswerPiece(Piece, gc=False):
         for text in (self.text, self.thinking):
             written += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return written
+
+    @property
+    def tool(self) -> str:
+        """The tool that is called, or the skill behind `SKILL`."""
+        name = str(msgspec.json.decode(self.name))
+        if name != "Skill":
+            return name
+        try:
+            named = _decode_skill(self.input)
+        except msgspec.DecodeError:
+            return name
+        return SKILL + (named.skill or named.command)
 
 
 class LineMessage(msgspec.Struct, gc=False):
@@ -215,6 +256,12 @@ class TranscriptLine(RecordLine, gc=False):
     keep: Count = 0
     tail: list[str] = []
     modelUsage: dict[str, ModelSum] | None = None  # noqa: N815
+    gitBranch: str | None = None  # noqa: N815
+    sourceToolUseID: str | None = None  # noqa: N815
+    customTitle: str | None = None  # noqa: N815
+    aiTitle: str | None = None  # noqa: N815
+    prNumber: int | None = None  # noqa: N815
+    prRepository: str | None = None  # noqa: N815
 
     @property
     def is_whole(self) -> bool:
@@ -231,7 +278,8 @@ class NotJson(ValueError):
 
 _decode_line = msgspec.json.Decoder(TranscriptLine).decode
 _decode_record = msgspec.json.Decoder(RecordLine).decode
-_decode_pieces = msgspec.json.Decoder(list[Piece | str]).decode
+_decode_pieces = msgspec.json.Decoder(list[InputPiece | str]).decode
+_decode_skill = msgspec.json.Decoder(SkillInput).decode
 _decode_answer = msgspec.json.Decoder(list[AnswerPiece]).decode
 
 
@@ -307,18 +355,19 @@ def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
     return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
 
 
-def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
-    """The types of the blocks of a message, and the command of a person in it (b"": none)."""
+def input_pieces(content: msgspec.Raw) -> tuple[list[InputPiece], bytes]:
+    """The blocks of a message, and the command of a person in it (b"": none)."""
     start = bytes(memoryview(content)[:80])
     if start[:1] == b'"':
         before, found, rest = start.partition(COMMAND)  # as in `<command-name>/compact</command-name>`
-        return ["text"], rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+        command = rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+        return [InputPiece(text=content)], command
     if start[:1] != b"[":
         return [], b""
     try:
-        return [piece.type if isinstance(piece, Piece) else "text" for piece in _decode_pieces(content)], b""
+        return [piece if isinstance(piece, InputPiece) else InputPiece() for piece in _decode_pieces(content)], b""
     except msgspec.ValidationError:
-        return [str(kind_of(block)) for block in json_value(bytes(content))], b""
+        return [InputPiece(str(kind_of(block))) for block in json_value(bytes(content))], b""
 
 
 def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
@@ -326,7 +375,7 @@ def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
     try:
         return _decode_answer(content)
     except msgspec.DecodeError:
-        return [AnswerPiece(type=kind) for kind in piece_types(content)[0]]
+        return [AnswerPiece(piece.type) for piece in input_pieces(content)[0]]
 
 
 def digest(raw: msgspec.Raw) -> bytes:

@@ -34,6 +34,19 @@ class PersonMessage(msgspec.Struct, gc=False):
     content: Any = None
 
 
+def first_message(path: Path) -> str:
+    """The first letters of a person's first message; "" where there is none. Raises InputError as `first_words`."""
+    with open_input(path) as stream:
+        for raw in stream:
+            try:
+                line = decode(raw, MessageLine)
+            except UNREADABLE:
+                continue
+            if line.type == "user" and (text := _first_words(line)):
+                return text
+    return ""
+
+
 def first_words(path: Path, lines: Collection[int]) -> Mapping[int, str]:
     """The first letters of the person's message that each of these lines answers, by line; others are left out. A line
     that cannot be read is passed over. Raises InputError where the file cannot be opened."""

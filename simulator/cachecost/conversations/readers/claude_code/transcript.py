@@ -23,7 +23,10 @@ steps.py reads the same calls with their content.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,7 +36,18 @@ from cachecost.base import limits
 from cachecost.base.errors import Fault, InputError
 from cachecost.base.times import seconds
 from cachecost.conversations.calls import APART, reported_uses
-from cachecost.conversations.input_files import BOM, COMMENT, BilledCall, SessionFile, open_input, too_long
+from cachecost.conversations.input_files import (
+    BOM,
+    COMMENT,
+    SKILL,
+    BilledCall,
+    SessionFile,
+    ToolResults,
+    add_branch,
+    open_input,
+    pack_results,
+    too_long,
+)
 from cachecost.conversations.readers.claude_code.lines import (
     ATTACHMENTS,
     BOUNDARIES,
@@ -41,6 +55,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     MAIN_KINDS,
     THINKING,
     TOOL_EVENTS,
+    InputPiece,
     LineMessage,
     LineUsage,
     MissReason,
@@ -52,9 +67,9 @@ from cachecost.conversations.readers.claude_code.lines import (
     counts_nothing,
     decode_line,
     digest,
+    input_pieces,
     is_client_generated,
     modes_in,
-    piece_types,
 )
 from cachecost.providers.hosts import host_of_message
 
@@ -62,6 +77,8 @@ CLIENT = "claude-code"
 CUT_OFF = "the last line is cut off (still being written?): skipped"
 COMPARED = ("tools", "system", "thinking", "effort")
 """Parts of a request whose change is an event of the same name."""
+ABOUT_SESSION = ("api-request", "api-request-shape", "cost-state", "custom-title", "ai-title", "pr-link")
+"""Kinds of lines that have no place among the messages."""
 WEAK = ("tools", "agents", "system")
 """Events that only surround a request; where the request itself is recorded, it decides."""
 
@@ -84,10 +101,24 @@ class PendingEvents(msgspec.Struct, array_like=True, gc=False):
     blocks: int = 0
     chars: int = 0
     goes_on: bool = False
+    input_bytes: int = 0
+    """Of what a person and tools sent, `results` among it: (tool, bytes) of each."""
+    results: list[tuple[str, int]] = []
 
     def add(self, event: str) -> None:
         if event not in self.events:
             self.events.append(event)
+
+    def add_input(self, pieces: Sequence[InputPiece], tools: dict[str, str], source: str) -> None:
+        """Note what a person and tools sent. `tools` are those of calls without a result so far, by the call's id;
+        `source` is the call whose tool added the message (the instructions of a skill)."""
+        for piece in pieces:
+            size, call = piece.size, piece.tool_use_id or source
+            self.input_bytes += size
+            if tool := tools.get(call):
+                self.results.append((tool, size))
+                if not tool.startswith(SKILL):  # its instructions follow
+                    del tools[call]
 
 
 class TranscriptState(msgspec.Struct, array_like=True, gc=False):
@@ -115,6 +146,14 @@ class TranscriptState(msgspec.Struct, array_like=True, gc=False):
     damaged: list[tuple[int, str]] = []
     client_sums: dict[str, tuple[int, int, int, int, int]] = {}
     """What the client counted for the session, last."""
+    branches: list[tuple[int, str]] = []
+    pull_requests: list[tuple[str, float, str]] = []
+    results: list[ToolResults] = []
+    """These three are as those of a `SessionFile`."""
+    titles: dict[str, str] = {}
+    """By the kind of their lines."""
+    tools: dict[str, str] = {}
+    """The tool of each call whose result is not read yet, by the id of the call; skills stay."""
 
 
 class Transcript:
@@ -145,6 +184,9 @@ class Transcript:
         state = self.state
         file = SessionFile(str(self.path), CLIENT, state.project, state.calls, client_sums=state.client_sums)
         file.damaged, file.notes = tuple(state.damaged), tuple(self.notes)
+        file.title = state.titles.get("custom-title") or state.titles.get("ai-title", "")
+        file.branches, file.pull_requests = tuple(state.branches), tuple(state.pull_requests)
+        file.results = pack_results(state.results)
         return file
 
     def _read_lines(self, stream: BinaryIO) -> None:
@@ -177,10 +219,8 @@ class Transcript:
     def read_line(self, line: TranscriptLine, number: int) -> None:
         """Add the line of that number. Raises ValueError where it lacks what its kind must have."""
         kind, uuid, state = line.type, line.uuid, self.state
-        if kind in ("api-request", "api-request-shape"):
-            self._note_request(line)
-        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
-            state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+        if kind in ABOUT_SESSION:
+            self._note_session(line, kind)
         if uuid in state.positions if kind in MAIN_KINDS else uuid is None:
             return
         if (message := line.message) is None and kind in ("user", "assistant"):
@@ -201,8 +241,9 @@ class Transcript:
         if uuid is not None:
             state.positions[uuid] = (chain, step, time)
 
-    def _note_request(self, line: TranscriptLine) -> None:
-        """A request as it was sent (client 2.1.282 and later): its tools and system prompt, or all of it."""
+    def _note_session(self, line: TranscriptLine, kind: str) -> None:
+        """What the client says of the session: its title, a pull request, its sums; of a request as it was sent (client
+        2.1.282 and later), its tools and system prompt, or all of it."""
         state = self.state
         if line.shape and line.shapeHash:
             state.shapes[line.shapeHash] = (digest(line.shape.tools), digest(line.shape.system))
@@ -211,6 +252,16 @@ class Transcript:
             params = digest(line.params.thinking), digest(line.params.output_config)
             messages = line.keep + len(line.tail)
             state.requests[line.id] = RequestFacts(tools, system, *params, line.base or "", line.keep, messages)
+        elif kind == "cost-state":  # a model's window ("[1m]") is no part of its name
+            state.client_sums = {name.partition("[")[0]: one.tokens for name, one in (line.modelUsage or {}).items()}
+        elif title := line.customTitle or line.aiTitle:
+            state.titles[kind] = title
+        elif line.prNumber:
+            session, at, name = line.sessionId or "", inf, f"{line.prRepository or ''}#{line.prNumber}"
+            with suppress(ValueError, OverflowError):
+                at = seconds(line.timestamp or "")
+            if not state.pull_requests or state.pull_requests[-1][::2] != (session, name):  # repeated when it goes on
+                state.pull_requests.append((session, at, name))
 
     def _before(self, line: TranscriptLine, number: int) -> tuple[int, int, float | None]:
         """(chain, last step, time) of the record that the line follows on its own side, else those of its chain."""
@@ -295,7 +346,10 @@ class Transcript:
             call.events += tuple(name for name, holds in differs.items() if holds and name not in call.events)
         if line.requestRef:
             self._compare_requests(call, before, line.requestRef)
-        pending.goes_on = True
+        if pending.results:
+            state.results.append(ToolResults(call.number, pending.input_bytes, pending.results))
+        pending.goes_on, pending.input_bytes, pending.results = True, 0, []
+        add_branch(state.branches, call.number, line.gitBranch or "")
         state.calls.append(call)
         state.pending.append(PendingEvents())
         return call
@@ -320,8 +374,11 @@ class Transcript:
         pending.chars += len(memoryview(message.content))
         for piece in pieces:
             call.has_thinking = call.has_thinking or piece.type in THINKING
-            if piece.type == "tool_use" and (event := TOOL_EVENTS.get(bytes(piece.name))):
-                pending.add(event)
+            if piece.type == "tool_use":
+                if event := TOOL_EVENTS.get(bytes(piece.name)):
+                    pending.add(event)
+                if piece.id and piece.name:
+                    self.state.tools[piece.id] = piece.tool
         if message.is_partial:
             call.answer_bytes += sum(piece.bytes for piece in pieces)
         call.is_output_partial = call.is_output_partial and message.is_partial
@@ -355,7 +412,9 @@ class Transcript:
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
     ) -> None:
-        types, command = piece_types(message.content)
+        pieces, command = input_pieces(message.content)
+        types = [piece.type for piece in pieces]
+        pending.add_input(pieces, self.state.tools, line.sourceToolUseID or "")
         pending.blocks += len(types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:

@@ -66,6 +66,7 @@ class Meta(msgspec.Struct):
     agent_nickname: str | None = None
     agent_role: str | None = None
     base_instructions: Raw = Raw(b"null")
+    git: Any = None
 
     @property
     def agent(self) -> str:
@@ -90,6 +91,8 @@ class Item(msgspec.Struct):
 
     type: str = ""
     role: str | None = None
+    name: Any = None
+    call_id: Any = None
 
 
 class ThreadSettings(msgspec.Struct):
@@ -160,6 +163,9 @@ class Rollout(common.SessionParser):
         self._effort: str | None = None
         self._tier = ""
         self._total: Counts = NO_TOTAL
+        self._tools: dict[str, str] = {}
+        """By the id of the call."""
+        self.session.results = []
         self._responses: set[tuple[str, Counts]] = set()
         self._has_records = False
         self._head: float | None = None
@@ -196,6 +202,7 @@ class Rollout(common.SessionParser):
             self.chain.events.add("fork")
         self._meta, self._head = meta, common.time_of(line.timestamp)
         self.session.project = meta.cwd or ""
+        self.session.branches = [(1, str(object_or_empty(meta.git).get("branch") or ""))]
 
     def turn_context(self, context: TurnContext, line: Line, number: int) -> None:
         self._settle(context.model, context.effort, context.service_tier)
@@ -220,8 +227,11 @@ class Rollout(common.SessionParser):
             self._written = time
             self._has_thinking |= item.type == "reasoning"
             self._answer.append(piece)
+            self._tools[str(item.call_id)] = str(item.name or item.type.removesuffix("_call"))
             return
         self._sent = time
+        if item.type.endswith("_output"):
+            piece = piece._replace(tool=self._tools.get(str(item.call_id), ""))
         if not self._has_images and b'"input_image"' in bytes(line.payload):
             self._has_images = True
             self.chain.events.add("images")

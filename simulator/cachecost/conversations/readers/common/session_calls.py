@@ -22,7 +22,16 @@ from cachecost.base.errors import Fault, InputError
 from cachecost.base.limits import MOST_ERRORS, OutOfLimits, is_tokens, json_value
 from cachecost.base.times import iso, iso_milliseconds
 from cachecost.conversations.calls import Call
-from cachecost.conversations.input_files import EVENTS, BilledCall, SessionFile, Warn, byte_lines, quiet
+from cachecost.conversations.input_files import (
+    EVENTS,
+    BilledCall,
+    SessionFile,
+    ToolResults,
+    Warn,
+    byte_lines,
+    pack_results,
+    quiet,
+)
 from cachecost.conversations.json_object import parse_json, reason
 from cachecost.conversations.readers.common.peek import ReaderNotes
 from cachecost.conversations.start_times import parse_time
@@ -33,12 +42,14 @@ from cachecost.providers.hosts import maker_of
 
 class Piece(NamedTuple):
     """A part of a conversation as stored: its kind to the parser, its size, and its content where that is kept. Content
-    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind. Errors begin with `place`."""
+    is JSON as it is stored, or blocks of the Messages API; of these the role is the kind. Errors begin with `place`.
+    `tool` is the tool whose result it is, where a parser says so."""
 
     kind: str
     chars: int
     data: msgspec.Raw | bytes | list[Any] | None
     place: str = ""
+    tool: str = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -143,6 +154,10 @@ class Session:
     calls: list[SessionCall] = field(default_factory=list)
     copies: Sequence[SessionCall] = ()
     notes: list[str] = field(default_factory=list)
+    branches: list[tuple[int, str]] = field(default_factory=list)
+    """As those of a `SessionFile`."""
+    results: list[ToolResults] | None = None
+    """None: the parser does not know which pieces are results of tools."""
 
     def finish(self) -> None:
         """Add to each call what its request adds, and the events that only show in comparison with the call before."""
@@ -151,6 +166,8 @@ class Session:
             bill, before = call.bill, call.before
             call.project, bill.blocks = self.project, len(call.request)
             bill.new_chars = sum(piece.chars for piece in call.request)
+            if self.results is not None and (sizes := [(one.tool, one.chars) for one in call.request if one.tool]):
+                self.results.append(ToolResults(bill.number, bill.new_chars, sizes))
             if before is not None:
                 differs = {
                     "model": before.bill.model != bill.model,
@@ -369,7 +386,7 @@ class SessionRequests:
         return [self._message(role, blocks) for role, blocks in grouped if blocks]
 
     def _role_blocks(self, pieces: Sequence[Piece]) -> Iterator[RoleBlocks]:
-        for kind, _, data, place in pieces:
+        for kind, _, data, place, _ in pieces:
             if isinstance(data, list):
                 yield from blocks_of_role(kind, data)
             elif data is not None:
@@ -572,4 +589,7 @@ class SessionFormat:
         parser = self.parser(path, False)
         session = parser.read(faults, quiet)
         damaged, calls = damaged_places(faults, parser.path), bills_of(session.calls)
-        return [SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))]
+        file = SessionFile(str(path), self.client, session.project, calls, damaged, tuple(session.notes))
+        file.branches = tuple(session.branches)
+        file.results = b"" if session.results is None else pack_results(session.results)
+        return [file]

@@ -25,7 +25,7 @@ from typing import Any
 
 import msgspec
 
-from cachecost.conversations.input_files import billed_call
+from cachecost.conversations.input_files import add_branch, billed_call
 from cachecost.conversations.readers.common import session_calls as common
 from cachecost.conversations.readers.common.json_values import decode, object_at, object_or_empty
 from cachecost.conversations.readers.common.peek import sniff_first_line
@@ -55,6 +55,7 @@ class Record(msgspec.Struct, rename="camel"):
     timestamp: str | None = None
     subtype: str | None = None
     cwd: str | None = None
+    git_branch: str | None = None
     version: str | None = None
     model: str | None = None
     message: Raw = EMPTY
@@ -209,7 +210,9 @@ class QwenSession(common.SessionParser):
     ) -> common.SessionCall:
         bill = billed_call(number, model or UNKNOWN_MODEL, usage, start, end, session=record.session_id or "")
         bill.version = record.version or ""
-        return self.add_call(bill, chain=common.CallChain())
+        call = self.add_call(bill, chain=common.CallChain())
+        add_branch(self.session.branches, bill.number, record.git_branch or "")
+        return call
 
     def _set_agent(self, call: common.SessionCall, record: Record, agent: str, name: str) -> None:
         """A sub-agent's call: the telemetry of the session and the agent's own file have no id in common, so that it
