@@ -207,8 +207,6 @@ class SimulatedHosts(HostCaches):
                 cut = None if losses else after.cut()
             is_first = not (losses or outcomes[0].hit or self._lineage.has_begun(request.thread, pool))
             cause = "hit" if outcomes[0].hit else "cold_start" if is_first else "new_content"
-            if rules.finds_without_lookback and not (rules.is_automatic or prompt.breakpoints):
-                cause = "no_breakpoint"
             if losses:  # the largest, the first of equal ones
                 cause = max(losses, key=lambda loss: loss.tokens).cause
             elif rules.finds_without_lookback and not rules.is_automatic and not outcomes[0].breakpoints:
