@@ -534,8 +534,8 @@ class Simulation:
             call.request, prompts, rules, call.workspace, times, sizes, call.file, self._number
         )
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None and rules.shared_prefix_most_tokens:
-            outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+        if call.billed is not None and (shared := rules.shared_by_all(bool(call.request.tools.blocks))).usual:
+            outcomes = [with_shared_prefix(one, shared) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)
         if call.most_read is not None and not rules.finds_without_lookback:

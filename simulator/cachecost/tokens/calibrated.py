@@ -24,7 +24,7 @@ from typing import TypeVar
 
 import msgspec
 
-from cachecost.caches.reporting import PromptHistory
+from cachecost.caches.reporting import PromptHistory, kept_answer
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import CountedSizes, Prompt
@@ -472,11 +472,14 @@ class AnswerLengths:
         counts what the answer that it `got` hides."""
         if not rules.keeps_answers:
             return
+        if rules.keeps_reasoning and any(node.is_of_assistant for node in prefixes_back(prompt.end)):
+            self._lengths.ratios.get(prompt.head, {}).pop(number, None)  # it counts reasoning that no prompt shows
         asked, answer, is_whole = self._prompts.add_call(prompt.end)
-        if asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
+        if asked is not None and asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
             earlier, bill = self._bills[asked]
-            length = bill.total_input + bill.output_tokens + rules.answer_end_tokens
-            self._lengths.learn_prefix(earlier, answer, length)
+            kept, length = kept_answer(asked, answer, rules), bill.total_input + bill.output_tokens
+            length += rules.answer_end_tokens if kept is answer else kept.tokens - answer.tokens
+            self._lengths.learn_prefix(earlier, kept, length)
         if billed is not None and billed.output_tokens and not any(map(hidden_content, got)):
             self._bills[prompt.end] = number, billed
             if not rules.keeps_reasoning:
