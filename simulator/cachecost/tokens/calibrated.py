@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter, itemgetter
 from statistics import median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -75,6 +75,16 @@ class Points(msgspec.Struct, frozen=True):
 
     def __iter__(self) -> Iterator[Point]:
         return islice(self.shared, self.count)
+
+
+class Ratios(NamedTuple):
+    """Billed over estimated tokens: of the head of a conversation, and of its messages."""
+
+    head: float
+    messages: float
+
+
+AS_ESTIMATED = Ratios(1.0, 1.0)
 
 
 class BilledPath:
@@ -210,8 +220,8 @@ class BilledLengths:
     """What the bills of whole prompts cached."""
     ends: dict[Prefix, Bills[int]] = field(default_factory=dict)
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
-    ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
-    """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
+    ratios: dict[Prefix, dict[int, Ratios]] = field(default_factory=dict)
+    """What the bills of whole prompts say of estimates, by what they grow from (the head of a conversation)."""
     hiding: dict[Prefix, str] = field(default_factory=dict)
     """What is hidden (`hidden_content`) in prefixes that end with a block which hides something."""
     _looked_through: dict[Prefix, str] = field(default_factory=dict)
@@ -220,8 +230,8 @@ class BilledLengths:
     """What all bills tell on the way to the ends that were asked for last."""
     _agreeing: dict[PromptKey, Points] = field(default_factory=dict)
     """The points of the prompts that were asked for, where these are shared with others."""
-    _usual_ratios: dict[Prefix, float] = field(default_factory=dict)
-    """The median of `ratios` under each head that was asked for."""
+    _usual_ratios: dict[Prefix, Ratios] = field(default_factory=dict)
+    """The medians of `ratios` under each head that was asked for."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage, answer: Iterable[Block] = ()) -> None:
         """Record the lengths in the bill of one call (a single pass). A bill that counts what its `answer` hides tells
@@ -237,7 +247,7 @@ class BilledLengths:
         cached_end = prompt.breakpoints[-1].prefix if cached else None
         self.cached[key] = add_bill(self.cached.get(key), call, cached_end)
         if not hides:
-            self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
+            self.ratios.setdefault(prompt.head, {})[call] = _ratios(prompt, billed.total_input)
         if cached_end is not None:
             self.learn_prefix(call, cached_end, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
@@ -326,14 +336,14 @@ class BilledLengths:
         self._usual_ratios.clear()
 
     def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
-        """The lengths by these points; what follows the last has the median ratio of other calls under its head."""
-        ratio = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
-        if ratio is None:
+        """The lengths by these points; what follows the last has the median ratios of other calls under its head."""
+        ratios = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
+        if ratios is None:
             others = [one for number, one in self.ratios.get(prompt.head, {}).items() if number != call]
-            ratio = median(others) if others else 1.0
+            ratios = Ratios(*map(median, zip(*others, strict=True))) if others else AS_ESTIMATED
             if call == NO_CALL:
-                self._usual_ratios[prompt.head] = ratio
-        return BilledSizes(self, call, points.shared, points.count, ratio)
+                self._usual_ratios[prompt.head] = ratios
+        return BilledSizes(self, call, points.shared, points.count, prompt.head.tokens, ratios)
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
         """The bill of a prompt from another call than `call`; None: it has none."""
@@ -342,6 +352,14 @@ class BilledLengths:
             return None
         cached = find_other_bill(self.cached.get(key), call)
         return OwnBill(total, None if cached is None else _place(cached))
+
+
+def _ratios(prompt: Prompt, billed: int) -> Ratios:
+    """What a bill says of both parts of a prompt. Nobody knows which was counted wrong: most likely the longer one, so
+    the error is shared by the squares of their lengths."""
+    head, messages = max(0, prompt.head.tokens), prompt.total_tokens - prompt.head.tokens
+    off = (billed - prompt.total_tokens) / max(1, head**2 + messages**2)
+    return Ratios(max(0.0, 1 + off * head), max(0.0, 1 + off * messages))
 
 
 def _prompt_key(prompt: Prompt) -> PromptKey:
@@ -394,7 +412,8 @@ class BilledSizes:
     call: int
     points: list[Point]
     count: int
-    ratio: float
+    head: int
+    ratios: Ratios
 
     def of(self, prefix: Prefix) -> int:
         return self._length(_place(prefix))
@@ -438,7 +457,8 @@ class BilledSizes:
         after = bisect_left(points, place, 0, count)
         low, _, at_low = points[after - 1] if after else START
         if after == count:
-            return at_low + round((place[0] - low) * self.ratio)
+            in_head = min(max(0, self.head - low), place[0] - low)
+            return at_low + round(in_head * self.ratios.head + (place[0] - low - in_head) * self.ratios.messages)
         high, depth, at_high = points[after]
         if place == (high, depth):
             return at_high
