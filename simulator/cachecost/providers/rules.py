@@ -133,7 +133,7 @@ WHERE_STATED = (
     *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
     *("shared_prefix", "shared_prefix_with_tools", "late_answer"),
-    *("keeps_reasoning", "keeps_first_call_only", "answer_end_tokens", "closing_tokens", "charged_ttl"),
+    *("bills_reasoning", "keeps_reasoning", "keeps_first_call_only", "answer_end_tokens", "closing_tokens", "charged_ttl"),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -289,6 +289,8 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The fields of `SharedPrefix`. Bills count it as part of the prompt, and so does `hidden.frame_const`."""
     shared_prefix_with_tools: Mapping[str, int] = msgspec.field(default_factory=dict)
     """The same of requests with tools; empty: as without."""
+    bills_reasoning: bool = False
+    """The bill of a prompt may count reasoning of earlier answers, though no client sends it back."""
     keeps_reasoning: bool = False
     """The reasoning of an answer stays in the prompt, and cached, though no client sends it back."""
     keeps_first_call_only: bool = False

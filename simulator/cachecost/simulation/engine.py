@@ -215,7 +215,7 @@ class CallPreparer:
                 continue
             self.keep(call)
             sent.append(made := self.learn(number, call, call.billed))
-            if made and made.rules.keeps_reasoning and self.lengths:
+            if made and made.rules.bills_reasoning and self.lengths:
                 from cachecost.tokens.calibrated import AnswerLengths
 
                 answers = answers or AnswerLengths(self.lengths)

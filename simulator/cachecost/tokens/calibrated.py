@@ -490,10 +490,10 @@ class AnswerLengths:
     ) -> None:
         """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill, unless it
         counts what the answer that it `got` hides."""
+        if rules.bills_reasoning and any(node.is_of_assistant for node in prefixes_back(prompt.end)):
+            self._lengths.ratios.get(prompt.head, {}).pop(number, None)  # it says nothing of what is visible
         if not rules.keeps_answers:
             return
-        if rules.keeps_reasoning and any(node.is_of_assistant for node in prefixes_back(prompt.end)):
-            self._lengths.ratios.get(prompt.head, {}).pop(number, None)  # it counts reasoning that no prompt shows
         asked, answer, is_whole = self._prompts.add_call(prompt.end)
         if asked is not None and asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
             earlier, bill = self._bills[asked]
