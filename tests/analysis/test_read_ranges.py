@@ -12,6 +12,7 @@ from test_fidelity_hosts import ASK, MORE, judged
 
 from bodies import Body, assistant, body, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.analysis.fidelity.judging import find_refuted_claims
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
@@ -236,3 +237,9 @@ def test_gpt_5_nano_may_read_nothing_of_what_a_call_has_read() -> None:
     """Its machines were seen to differ more often than those of its siblings."""
     rows = [(body(ASK), Usage(2000)), (body(ASK), Usage(80, 1920)), (body(ASK, user(text(90))), Usage(2090))]
     assert [judged("openai", model, *rows)[2].holds for model in ("gpt-5-nano", "gpt-5-mini")] == [True, False]
+
+
+@pytest.mark.parametrize(("read", "refuted"), [(43, []), (44, []), (45, ["minimum"]), (286, ["minimum"]), (287, [])])
+def test_a_read_of_the_hosts_own_text_refutes_no_minimum(read: int, refuted: list[str]) -> None:
+    rules = RuleBook().rules("zai", "glm-4.6")
+    assert list(find_refuted_claims(rules, Usage(1000, read))) == refuted

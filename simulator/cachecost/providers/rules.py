@@ -133,7 +133,14 @@ WHERE_STATED = (
     *("null_blocks", "keeps_copies", "keeps_unreasoned_answers", "opener_tokens", "machine_shares", "first_shares"),
     "caches_instructions",
     *("shared_prefix", "shared_prefix_with_tools", "late_answer"),
-    *("bills_reasoning", "keeps_reasoning", "keeps_first_call_only", "answer_end_tokens", "closing_tokens", "charged_ttl"),
+    *(
+        "bills_reasoning",
+        "keeps_reasoning",
+        "keeps_first_call_only",
+        "answer_end_tokens",
+        "closing_tokens",
+        "charged_ttl",
+    ),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
