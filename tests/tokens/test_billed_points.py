@@ -32,18 +32,27 @@ def test_a_length_is_exact_at_a_bill_and_linear_between_two(place: tuple[int, in
     assert sizes._length(place) == billed
 
 
-@pytest.mark.parametrize(("head", "of_head", "more"), [(900, 702, 98), (500, 400, 80), (100, 98, 78)])
-def test_the_longer_part_of_a_prompt_is_taken_to_be_counted_wrong(head: int, of_head: int, more: int) -> None:
-    """800 of 1,000 counted tokens are billed: what is the head's, and what 100 more tokens of messages are then."""
-    start = Prefix(None, Layer.MESSAGES, None, head)
+@pytest.mark.parametrize(
+    ("bills", "of_head", "total"),
+    [
+        ([], 900, 1050),
+        ([(1000, 800)], 720, 840),  # one bill: all is off by one factor
+        ([(1000, 800), (1100, 900)], 700, 850),  # off by 200 tokens each: those of the head
+        ([(1000, 800), (1100, 880), (1200, 960)], 720, 840),  # by a fifth each
+    ],
+)
+def test_what_bills_of_one_head_are_off_by_is_the_heads_or_a_factor(
+    bills: list[tuple[int, int]], of_head: int, total: int
+) -> None:
+    """Prompts of (counted, billed) tokens, of which the first 900 counted are the same; another counts 1,050."""
+    start = Prefix(None, Layer.MESSAGES, None, 900)
 
     def prompt(name: str, counted: int) -> Prompt:
-        end = start.then(given_block("text", "user", name, 0), Layer.MESSAGES, counted - head)
-        return Prompt(end, start, (), 0, head, end.tokens, ("", "", ""))
+        end = start.then(given_block("text", "user", name, 0), Layer.MESSAGES, counted - 900)
+        return Prompt(end, start, (), 0, 900, end.tokens, ("", "", ""))
 
-    lengths = BilledLengths()
-    lengths.learn(1, prompt("one", 1000), Usage(800))
-    for counted, billed in ((1000, 800), (1100, 800 + more)):
-        other = prompt(f"other {counted}", counted)
-        sizes = lengths.without(2, other)
-        assert (sizes.total(other), sizes.of(start)) == (billed, of_head)
+    lengths, other = BilledLengths(), prompt("other", 1050)
+    for number, (counted, billed) in enumerate(bills):
+        lengths.learn(number, prompt(f"{number}", counted), Usage(billed))
+    sizes = lengths.without(9, other)
+    assert (sizes.total(other), sizes.of(start)) == (total, of_head)

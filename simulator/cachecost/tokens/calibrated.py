@@ -15,7 +15,7 @@ back in later prompts have the lengths of the bills of the calls that got them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter, itemgetter
@@ -82,6 +82,17 @@ class Ratios(NamedTuple):
 
     head: float
     messages: float
+
+    @classmethod
+    def of(cls, totals: Sequence[tuple[int, int]], head: int) -> Ratios:
+        """What bills say of prompts with one head of so many tokens, as (estimated, billed): where all are off by the
+        same tokens, however long their messages are, these are the head's; else all is off by one factor."""
+        factors = [billed / estimated for estimated, billed in totals]
+        off = [billed - estimated for estimated, billed in totals]
+        usual = median(estimated for estimated, _ in totals)
+        if head > 0 and max(off) - min(off) < (max(factors) - min(factors)) * usual:
+            return cls(max(0.0, 1 + median(off) / head), 1.0)
+        return cls(median(factors), median(factors))
 
 
 AS_ESTIMATED = Ratios(1.0, 1.0)
@@ -220,8 +231,8 @@ class BilledLengths:
     """What the bills of whole prompts cached."""
     ends: dict[Prefix, Bills[int]] = field(default_factory=dict)
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
-    ratios: dict[Prefix, dict[int, Ratios]] = field(default_factory=dict)
-    """What the bills of whole prompts say of estimates, by what they grow from (the head of a conversation)."""
+    totals: dict[Prefix, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    """Estimated and billed tokens of whole prompts, by what they grow from (the head of a conversation)."""
     hiding: dict[Prefix, str] = field(default_factory=dict)
     """What is hidden (`hidden_content`) in prefixes that end with a block which hides something."""
     _looked_through: dict[Prefix, str] = field(default_factory=dict)
@@ -231,7 +242,7 @@ class BilledLengths:
     _agreeing: dict[PromptKey, Points] = field(default_factory=dict)
     """The points of the prompts that were asked for, where these are shared with others."""
     _usual_ratios: dict[Prefix, Ratios] = field(default_factory=dict)
-    """The medians of `ratios` under each head that was asked for."""
+    """What `totals` say under each head that was asked for."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage, answer: Iterable[Block] = ()) -> None:
         """Record the lengths in the bill of one call (a single pass). A bill that counts what its `answer` hides tells
@@ -247,7 +258,7 @@ class BilledLengths:
         cached_end = prompt.breakpoints[-1].prefix if cached else None
         self.cached[key] = add_bill(self.cached.get(key), call, cached_end)
         if not hides:
-            self.ratios.setdefault(prompt.head, {})[call] = _ratios(prompt, billed.total_input)
+            self.totals.setdefault(prompt.head, {})[call] = (max(1, prompt.total_tokens), billed.total_input)
         if cached_end is not None:
             self.learn_prefix(call, cached_end, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
@@ -256,8 +267,8 @@ class BilledLengths:
 
     def copy(self) -> BilledLengths:
         """The same lengths, to which other bills may be added."""
-        ratios = {head: dict(of) for head, of in self.ratios.items()}
-        learned = dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), ratios
+        totals = {head: dict(of) for head, of in self.totals.items()}
+        learned = dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), totals
         return BilledLengths(*learned, self.hiding, self._looked_through)
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
@@ -336,11 +347,11 @@ class BilledLengths:
         self._usual_ratios.clear()
 
     def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
-        """The lengths by these points; what follows the last has the median ratios of other calls under its head."""
+        """The lengths by these points; what follows the last has the ratios of other calls under its head."""
         ratios = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
         if ratios is None:
-            others = [one for number, one in self.ratios.get(prompt.head, {}).items() if number != call]
-            ratios = Ratios(*map(median, zip(*others, strict=True))) if others else AS_ESTIMATED
+            others = [one for number, one in self.totals.get(prompt.head, {}).items() if number != call]
+            ratios = Ratios.of(others, prompt.head.tokens) if others else AS_ESTIMATED
             if call == NO_CALL:
                 self._usual_ratios[prompt.head] = ratios
         return BilledSizes(self, call, points.shared, points.count, prompt.head.tokens, ratios)
@@ -352,14 +363,6 @@ class BilledLengths:
             return None
         cached = find_other_bill(self.cached.get(key), call)
         return OwnBill(total, None if cached is None else _place(cached))
-
-
-def _ratios(prompt: Prompt, billed: int) -> Ratios:
-    """What a bill says of both parts of a prompt. Nobody knows which was counted wrong: most likely the longer one, so
-    the error is shared by the squares of their lengths."""
-    head, messages = max(0, prompt.head.tokens), prompt.total_tokens - prompt.head.tokens
-    off = (billed - prompt.total_tokens) / max(1, head**2 + messages**2)
-    return Ratios(max(0.0, 1 + off * head), max(0.0, 1 + off * messages))
 
 
 def _prompt_key(prompt: Prompt) -> PromptKey:
@@ -491,7 +494,7 @@ class AnswerLengths:
         """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill, unless it
         counts what the answer that it `got` hides."""
         if rules.bills_reasoning and any(node.is_of_assistant for node in prefixes_back(prompt.end)):
-            self._lengths.ratios.get(prompt.head, {}).pop(number, None)  # it says nothing of what is visible
+            self._lengths.totals.get(prompt.head, {}).pop(number, None)  # it says nothing of what is visible
         if not rules.keeps_answers:
             return
         asked, answer, is_whole = self._prompts.add_call(prompt.end)
