@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_fidelity import Crude
 from test_fidelity_hosts import ASK, MORE, judged
 
-from bodies import Body, assistant, body, text, user
+from bodies import Body, assistant, body, text, tool, tool_result, tool_use, user
 from cachecost.analysis.fidelity.checker import FidelityChecker
+from cachecost.analysis.fidelity.judging import find_refuted_claims
 from cachecost.base.structs import replace
 from cachecost.base.times import seconds
 from cachecost.caches.breakpoints import Outcome
@@ -32,7 +35,7 @@ def outcome(read: int, uncached: int) -> Outcome:
 
 
 def bounds(rules: ModelRules, predicted: int, reach: int, total: int = 10_000) -> tuple[int, int, float] | None:
-    found = read_bounds(rules, predicted, reach, total)
+    found = read_bounds(rules, rules.shared_by_all(False), predicted, reach, total)
     return (found.least, found.most, found.coverage) if found else None
 
 
@@ -73,7 +76,8 @@ def test_a_host_whose_hits_are_certain_has_no_range() -> None:
 def test_bounds_hold_what_is_predicted_and_nothing_more_than_was_sent(
     predicted: int, reach: int, least: float, coverage: float
 ) -> None:
-    found = read_bounds(replace(XAI, read_range=StatedRange(least, coverage)), predicted, reach, 5000)
+    rules = replace(XAI, read_range=StatedRange(least, coverage))
+    found = read_bounds(rules, XAI.shared_by_all(False), predicted, reach, 5000)
     assert found is not None and found.coverage == coverage
     assert 0 <= found.least <= found.most and predicted <= found.most <= max(predicted, reach)
     assert found.hold(predicted, 0) or predicted < found.least
@@ -85,9 +89,10 @@ def test_bounds_hold_what_is_predicted_and_nothing_more_than_was_sent(
     [(0, 500, (128, 372)), (127, 373, (128, 372)), (128, 372, (128, 372)), (192, 308, (192, 308)), (0, 100, (100, 0))],
 )
 def test_the_hosts_own_text_is_read_of_every_billed_prompt(read: int, uncached: int, expected: tuple[int, int]) -> None:
-    found = with_shared_prefix(outcome(read, uncached), XAI)
+    found = with_shared_prefix(outcome(read, uncached), XAI.shared_by_all(False))
     assert (found.read, found.uncached) == expected
-    other = with_shared_prefix(outcome(read, uncached), RuleBook().rules("openai", "gpt-5.2"))
+    none = RuleBook().rules("openai", "gpt-5.2").shared_by_all(False)
+    other = with_shared_prefix(outcome(read, uncached), none)
     assert (other.read, other.uncached) == (read, uncached)
 
 
@@ -153,12 +158,14 @@ def test_the_length_of_an_answer_is_that_of_its_bill(output: int, read: int, exa
     assert (second.kind, second.exact) == ("hit", exact)
 
 
-def judged_early(*rows: tuple[Body, Usage]) -> list[Judgement]:
-    """Judge calls of grok-4.20 before xAI's steps of 64: everything that was sent or answered is read."""
-    intake, day = Intake(keep_content=True), "2026-04-01T12:00:00Z"
+def judged_early(
+    *rows: tuple[Body, Usage], model: str = "grok-4.20", day: str = "2026-04-01T12:00:00Z"
+) -> list[Judgement]:
+    """Judge calls before xAI's steps of 64: everything that was sent or answered is read."""
+    intake = Intake(keep_content=True)
     calls = [
         Call(
-            intake.body({**request, "model": "grok-4.20"}),
+            intake.body({**request, "model": model}),
             seconds(day) + 10 * number,
             timestamp=day,
             host="xai",
@@ -180,3 +187,59 @@ def test_an_answer_of_gpt_5_without_reasoning_may_be_read_or_not(read: int, exac
     answered = Usage(2000, output_tokens=300)
     second = judged("openai", "gpt-5", (body(ASK), answered), (body(*MORE), Usage(2500 - read, read)))[1]
     assert (second.exact, second.holds) == (exact, holds)
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "has_tools", "expected"),
+    [
+        ("grok-4-fast", "2025-11-18", False, (0, 117, 174)),
+        ("grok-4-fast", "2025-11-18", True, (0, 265, 266)),
+        ("grok-4-fast", "2025-11-19", True, (0, 148, 174)),
+        ("grok-code-fast-1", "2025-10-23", False, (0, 192, 192)),
+        ("grok-code-fast-1", "2025-10-23", True, (0, 320, 320)),
+        ("grok-3-mini", "2026-04-29", True, (0, 148, 174)),
+        ("grok-3-mini", "2026-04-30", True, (128, 128, 192)),
+    ],
+)
+def test_what_all_share_is_a_matter_of_model_tools_and_day(
+    model: str, day: str, has_tools: bool, expected: tuple[int, int, int]
+) -> None:
+    assert RuleBook().rules("xai", model, date.fromisoformat(day)).shared_by_all(has_tools) == expected
+
+
+@pytest.mark.parametrize(("calls", "read"), [((90,), 2301), ((90, 80), 2220)])
+def test_of_parallel_calls_only_the_first_is_read_with_the_reasoning_before_it(
+    calls: tuple[int, ...], read: int
+) -> None:
+    """The answer is billed 300 tokens, most of them reasoning that no client sends back."""
+    names = [(size, f"c{number}") for number, size in enumerate(calls)]
+    then = body(ASK, assistant(*(tool_use(*one) for one in names)), user(*(tool_result(80, name) for _, name in names)))
+    rows = (body(ASK), Usage(1883, 117, output_tokens=300)), (then, Usage(300, read))
+    first, second = judged_early(*rows, model="grok-4-fast", day="2025-09-26T11:00:00Z")
+    assert second.predicted.read == read
+    assert first.predicted.total_input == 2000, "the bill of the second counts reasoning that the first has not"
+
+
+@pytest.mark.parametrize(
+    ("sent", "has_tools", "expected"),
+    [(2000, True, (2000, 43)), (2000, False, (2000, 0)), (286, True, (43, 43)), (287, True, (287, 43))],
+)
+def test_zai_reads_the_words_before_tools_and_no_short_conversation(
+    sent: int, has_tools: bool, expected: tuple[int, int]
+) -> None:
+    """Of the second call of a prompt, and of the first."""
+    ask = body(user(text(sent - 100 * has_tools, "ask")), **({"tools": [tool(100)]} if has_tools else {}))
+    first, second = judged("zai", "glm-4.6", (ask, Usage(sent)), (ask, Usage(sent)))
+    assert (second.predicted.read, first.predicted.read) == expected
+
+
+def test_gpt_5_nano_may_read_nothing_of_what_a_call_has_read() -> None:
+    """Its machines were seen to differ more often than those of its siblings."""
+    rows = [(body(ASK), Usage(2000)), (body(ASK), Usage(80, 1920)), (body(ASK, user(text(90))), Usage(2090))]
+    assert [judged("openai", model, *rows)[2].holds for model in ("gpt-5-nano", "gpt-5-mini")] == [True, False]
+
+
+@pytest.mark.parametrize(("read", "refuted"), [(43, []), (44, []), (45, ["minimum"]), (286, ["minimum"]), (287, [])])
+def test_a_read_of_the_hosts_own_text_refutes_no_minimum(read: int, refuted: list[str]) -> None:
+    rules = RuleBook().rules("zai", "glm-4.6")
+    assert list(find_refuted_claims(rules, Usage(1000, read))) == refuted

@@ -117,8 +117,8 @@ openrouter best_effort 5   0/0    1/1   0/0     4
 openrouter grid        3   2/2    1/1   0/0     0
 together   none        1   0/0    1/1   0/0     0
 vertex     best_effort 1   0/0    1/1   0/0     0
-xai        grid        33  19/30  0/0   26/26   3
-zai        best_effort 5   0/0    2/2   2/2     0
+xai        grid        33  20/30  0/0   23/23   3
+zai        best_effort 5   0/0    3/3   1/1     0
 """
 
 

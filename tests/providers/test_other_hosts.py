@@ -119,6 +119,10 @@ def test_what_xai_puts_before_a_prompt_counts() -> None:
     late, early = rules("xai", "grok-4.3", "2026-04-30"), rules("xai", "grok-4-fast", "2026-04-29")
     assert (late.hidden.frame_const, late.hidden.tool_prompt) == (177, {})
     assert (early.hidden.frame_const, early.hidden.tool_prompt["auto"]) == (161, 105)
+    first, code = rules("xai", "grok-4-fast", "2025-11-18"), rules("xai", "grok-code-fast-1", "2025-11-18")
+    assert (first.hidden.frame_const, code.hidden.frame_const, code.hidden.tool_prompt["auto"]) == (106, 193, 85)
+    assert rules("xai", "grok-3-mini", "2026-04-29").hidden.tool_prompt["auto"] == 31
+    assert rules("xai", "grok-3-mini", "2026-04-30").hidden.tool_prompt == {}
 
 
 @pytest.mark.parametrize("host", ["groq", "cerebras", "together", "fireworks", "openrouter", "bedrock"])
@@ -197,9 +201,9 @@ def test_whether_answers_are_cached(host: str, model: str, keeps: bool) -> None:
 
 def test_xais_grid_answers_and_own_text_on_both_sides_of_their_change() -> None:
     told = [rules("xai", "grok-4.20", day) for day in ("2026-04-29", "2026-04-30")]
-    assert [(one.step_tokens, one.keeps_answers, one.shared_prefix_tokens) for one in told] == [
-        (1, True, 148),
-        (64, False, 128),
+    assert [(one.step_tokens, one.keeps_answers, one.shared_by_all(True)) for one in told] == [
+        (1, True, (0, 148, 174)),
+        (64, False, (128, 128, 192)),
     ]
 
 

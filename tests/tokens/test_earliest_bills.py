@@ -41,4 +41,4 @@ def test_lengths_asked_for_before_a_bill_are_found_anew_after_it(
     for one in (*ends, *prompts):
         twice, once = asked.all(one), fresh.all(one)
         assert [twice.of(node) for node in nodes] == [once.of(node) for node in nodes]
-        assert (twice.total(one), twice.ratio) == (once.total(one), once.ratio)
+        assert (twice.total(one), twice.ratios) == (once.total(one), once.ratios)

@@ -164,3 +164,26 @@ def test_of_the_messages_only_traits_decide(counter: str) -> None:
         found = count.hidden(request, rules)
         assert known.setdefault(thread_traits(request.thread), found) == found
     assert len(known) == 5
+
+
+SYSTEM = [{"type": "text", "text": "You are a helper.", "cache_control": {"type": "ephemeral"}}]
+
+
+@pytest.mark.parametrize(
+    ("host", "model", "after"),
+    [
+        *(("openai", "gpt-5.6-sol", 10), ("azure", "gpt-5.6-sol", 10), ("openai", "gpt-6.1-sol-explicit", 10)),
+        *(("openai", "gpt-5.2", 11), ("anthropic", "claude-sonnet-4-5", 11), ("bedrock", "claude-sonnet-4-5", 11)),
+    ],
+)
+@pytest.mark.parametrize("system", [SYSTEM, []])
+def test_the_token_that_closes_a_message_comes_after_its_last_block(
+    host: str, model: str, after: int, system: list[dict[str, Any]]
+) -> None:
+    """From GPT-5.6 on two messages have ten tokens besides their words: the first three, then four, then three."""
+    rules = replace(RuleBook().rules(host, model), hidden=HiddenTokens())
+    request = Intake(keep_content=True).body({"model": model, "system": system, "messages": [USER, ASSISTANT, USER]})
+    found = hidden_tokens(request, rules, calibration("o200k"), 0)
+    first = found.system if system else found.messages
+    assert (4 + first) + 4 + found.tail == after
+    assert (found.system, found.messages) == ((first, 0) if system else (0, first))

@@ -94,3 +94,15 @@ def test_every_row_names_a_dated_source(file: str) -> None:
     rows = [row for table in data.values() for row in (table.values() if "source" not in table else [table])]
     assert {row["source"] for row in rows} == set(sources)
     assert all(set(source) == {"date", "title"} for source in sources.values())
+
+
+@pytest.mark.parametrize(
+    ("type_", "tokens"),
+    [
+        *(("code_execution_20250522", 423), ("code_execution_20250825", 1740), ("code_execution_20260120", 1740)),
+        *(("code_execution_20250601", 423), ("code_execution_20990101", 1740)),  # the latest that is not newer
+    ],
+)
+def test_each_version_of_code_execution_has_its_own_definition(type_: str, tokens: int) -> None:
+    row = known_tool(type_)
+    assert row is not None and provider_tool_tokens(row, "claude-3") == tokens

@@ -53,12 +53,16 @@ SOURCES: Mapping[str, str] = {
     "qwen": "the tokenizer of Qwen 3.6; structure assumed",
 }
 ASSUMED: Mapping[str, str] = {
-    "grok": "no tokenizer to be had, as the middle of five other makers",
+    "grok": "no tokenizer to be had, as the middle of five other makers; calls by nine bills",
     "minimax": "no tokenizer to be had, as the middle of five other makers",
     "open": "the model is not known, as the middle of five makers",
 }
-STATED: Mapping[str, Mapping[str, float]] = {"deepseek": {"tools": 212, "tool_use": 31}}
-"""Told by single recordings: what seven prompts with one tool, some with a call, were billed beyond their words."""
+STATED: Mapping[str, Mapping[str, float]] = {
+    "deepseek": {"tools": 212, "tool_use": 31},
+    "grok": {"tool_use": 11, "parameter": 9},
+}
+"""Told by single recordings: what seven prompts of DeepSeek with one tool, some with a call, were billed beyond their
+words; what nine answers of Grok (charmbracelet/fantasy, autumn of 2025), nothing but calls, were."""
 BILLED = (OPENAI, GEMINI)
 """Makers of whose models bills are to be had."""
 KINDS_BILLED = frozenset({"tool", "text", "tool_use", "tool_result"})
@@ -168,7 +172,9 @@ def toml(
         lines += _row(maker, "measured", fit, texts, found)
         lines += ['guessed = ["image"]'] if maker == OPENAI else []
     for maker in ASSUMED:
-        lines += _row(maker, "assumed", Fit(middle(texts, maker_counts.makers), around), texts, found)
+        lines += _row(
+            maker, "assumed", Fit(middle(texts, maker_counts.makers), {**around, **STATED.get(maker, {})}), texts, found
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,7 @@ from cachecost.base.structs import replace
 from cachecost.caches.block_starts import BlockStarts, SharedTokens
 from cachecost.caches.breakpoints import Outcome
 from cachecost.caches.expiry import BEFORE_TIME, State, has_expired, is_readable, ttl_s_of
-from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, shared_with, tail_of
+from cachecost.caches.reporting import NO_PRIOR_PROMPT, PromptHistory, build_outcome, kept_answer, shared_with, tail_of
 from cachecost.prompts.blocks import Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import AS_COUNTED, PrefixSizes, Prompt
@@ -521,8 +521,8 @@ class FixedBlockCache:
             return build_outcome(prompt, sizes, 0, None, rules)
         is_shared = known.shared is not None and matched == known.shared.tokens
         keeps = rules.keeps_answers or (rules.keeps_unreasoned_answers and known.is_billed)
-        if is_shared and known.answer and keeps:
-            matched, is_shared = known.answer.tokens, False
+        if is_shared and known.answer and known.shared and keeps:
+            matched, is_shared = kept_answer(known.shared, known.answer, rules).tokens, False
         hit = next(node for node in prefixes_back(prompt.end) if node.tokens <= matched or node.parent is None)
         earlier_tail, self._tails[prompt.end] = self._tails.get(hit), tail
         if is_shared and earlier_tail is not None and hit is not prompt.end:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from cachecost.base.structs import replace
 from cachecost.caches.breakpoints import Outcome
 from cachecost.prompts.blocks import Prefix
-from cachecost.prompts.compare import new_prefixes
+from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import PrefixSizes, Prompt
-from cachecost.providers.rules import ModelRules
+from cachecost.providers.rules import ModelRules, SharedPrefix
 
 LACKING_TOKENS = 32
 """How much shorter than billed an answer may come back: half of the 64 tokens that OpenAI bills reasoning in."""
@@ -91,6 +91,16 @@ def _as_long(prompt: Prefix, run: list[Prefix], tokens: int) -> Prefix | None:
     return fitting[-1] if fitting and lacking <= max(LACKING_TOKENS, share) else None
 
 
+def kept_answer(asked: Prefix, answer: Prefix, rules: ModelRules) -> Prefix:
+    """How far an answer to the prompt `asked` is read where it comes back: to its end, or to that of its first call."""
+    calls = [
+        node
+        for node in takewhile(lambda node: node is not asked, prefixes_back(answer))
+        if node.block is not None and node.block.kind == "tool_use"
+    ]
+    return calls[-1] if rules.keeps_first_call_only and len(calls) > 1 else answer
+
+
 def reported_read(matched: int, total: int, rules: ModelRules) -> int:
     """The tokens that usage reports as read, of a prompt of `total` tokens whose first `matched` are cached.
 
@@ -146,9 +156,9 @@ class ReadBounds:
         return self.least - slack <= read <= self.most + slack
 
 
-def with_shared_prefix(outcome: Outcome, rules: ModelRules) -> Outcome:
-    """An outcome of a billed prompt, which begins with the provider's own text: that is read at least."""
-    return with_least_read(outcome, rules.shared_prefix_tokens)
+def with_shared_prefix(outcome: Outcome, shared: SharedPrefix) -> Outcome:
+    """An outcome of a billed prompt, which begins with the provider's own text: that is usually read."""
+    return with_least_read(outcome, shared.usual)
 
 
 def with_least_read(outcome: Outcome, tokens: int) -> Outcome:
@@ -167,7 +177,7 @@ def with_least_read(outcome: Outcome, tokens: int) -> Outcome:
     )
 
 
-def read_bounds(rules: ModelRules, predicted: int, reach: int, total: int) -> ReadBounds | None:
+def read_bounds(rules: ModelRules, shared: SharedPrefix, predicted: int, reach: int, total: int) -> ReadBounds | None:
     """The bounds of a call's read; None where the host's hits are certain, or nothing can be read.
 
     `predicted` tokens are the most that the rules let it read; earlier calls sent or got the first `reach` of its
@@ -177,7 +187,7 @@ def read_bounds(rules: ModelRules, predicted: int, reach: int, total: int) -> Re
     if stated is None:
         return None
     possible = max(predicted, reported_read(min(reach, total), total, rules))
-    floor = rules.shared_prefix_tokens if rules.shared_prefix_tokens < possible else 0
+    floor = shared.least if shared.least < possible else 0
     return ReadBounds(max(floor, ceil(stated.least * possible)), possible, stated.coverage) if possible else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -140,8 +140,15 @@ WHERE_STATED = (
         "first_shares",
     ),
     "caches_instructions",
-    *("shared_prefix_tokens", "late_answer"),
-    *("shared_prefix_most_tokens", "keeps_reasoning", "answer_end_tokens", "charged_ttl"),
+    *("shared_prefix", "shared_prefix_with_tools", "late_answer"),
+    *(
+        "bills_reasoning",
+        "keeps_reasoning",
+        "keeps_first_call_only",
+        "answer_end_tokens",
+        "closing_tokens",
+        "charged_ttl",
+    ),
     *("accepts_threads", "thread_breakpoints", "thread_held_s", "thread_reads", "accepts_compaction"),
 )
 """Such rules that a host may leave out: the field has a default, which is Anthropic's way."""
@@ -198,6 +205,15 @@ class StatedRange(msgspec.Struct, frozen=True):
 
     least: float
     coverage: float
+
+
+class SharedPrefix(NamedTuple):
+    """Tokens that a call reads of what only others' calls can have sent: the provider's own text before every prompt,
+    which everybody's calls keep cached, and what prompts commonly begin with."""
+
+    least: int = 0
+    usual: int = 0
+    most: int = 0
 
 
 BOUNDS = StatedRange(0.0, 1.0)
@@ -286,15 +302,20 @@ class ModelRules(msgspec.Struct, frozen=True):
     """The same shares where no call has read the latest yet. Grid."""
     caches_instructions: bool = True
     """The `instructions` of a Responses request are part of the prefix; False: they are counted, and never cached."""
-    shared_prefix_tokens: int = 0
-    """The provider's own text before every prompt, which everybody's calls keep cached: read by each call. Bills count
-    it as part of the prompt, and so does `hidden.frame_const`."""
-    shared_prefix_most_tokens: int = 0
-    """The most that a call reads of what only others' calls can have sent."""
+    shared_prefix: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """The fields of `SharedPrefix`. Bills count it as part of the prompt, and so does `hidden.frame_const`."""
+    shared_prefix_with_tools: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """The same of requests with tools; empty: as without."""
+    bills_reasoning: bool = False
+    """The bill of a prompt may count reasoning of earlier answers, though no client sends it back."""
     keeps_reasoning: bool = False
     """The reasoning of an answer stays in the prompt, and cached, though no client sends it back."""
+    keeps_first_call_only: bool = False
+    """Of parallel calls in such an answer only the first is read when it comes back."""
     answer_end_tokens: int = 0
     """Tokens that close an answer whose reasoning stays."""
+    closing_tokens: int = 0
+    """Of the tokens around a message, those after its last block: no part of a prefix that ends there."""
     charged_ttl: str = ""
     """The TTL at whose price whole steps that are not read are charged: 5m or 1h. Empty: writes are free. Grid."""
     read_range: StatedRange | None = None
@@ -352,6 +373,10 @@ class ModelRules(msgspec.Struct, frozen=True):
     visibility_lag: VisibilityLag | None = None
     """Entries written on this day became readable late (rule 14); None: from the first token on. The cache draws it
     only under the assumption `visibility_lag_by_date`."""
+
+    def shared_by_all(self, has_tools: bool) -> SharedPrefix:
+        """What a call reads of the provider's own text; nothing where no rule says so."""
+        return SharedPrefix(**((has_tools and self.shared_prefix_with_tools) or self.shared_prefix))
 
     @property
     def uses_breakpoints(self) -> bool:

@@ -215,7 +215,7 @@ class CallPreparer:
                 continue
             self.keep(call)
             sent.append(made := self.learn(number, call, call.billed))
-            if made and made.rules.keeps_reasoning and self.lengths:
+            if made and made.rules.bills_reasoning and self.lengths:
                 from cachecost.tokens.calibrated import AnswerLengths
 
                 answers = answers or AnswerLengths(self.lengths)
@@ -537,8 +537,9 @@ class Simulation:
         times = call.start, call.ready_s
         looked = self._hosts.inspect(call.request, prompts, rules, call.workspace, times, sizes, self._number)
         outcomes, cause = looked.outcomes, looked.cause
-        if call.billed is not None and call.billed.read and rules.shared_prefix_most_tokens:
-            outcomes = [with_shared_prefix(one, rules) for one in outcomes]
+        shared = rules.shared_by_all(bool(call.request.tools.blocks))
+        if call.billed is not None and call.billed.read and shared.usual:
+            outcomes = [with_shared_prefix(one, shared) for one in outcomes]
         self._hosts.note_answer(prompts[-1], rules, call.billed.output_tokens if call.billed else 0, call.response)
         losses, change = looked.losses, max(looked.losses, key=lambda loss: loss.tokens, default=looked.cut)
         if call.most_read is not None and not rules.finds_without_lookback:

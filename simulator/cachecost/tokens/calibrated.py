@@ -15,16 +15,16 @@ back in later prompts have the lengths of the bills of the calls that got them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from operator import attrgetter, itemgetter
 from statistics import median
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from cachecost.caches.reporting import PromptHistory
+from cachecost.caches.reporting import PromptHistory, kept_answer
 from cachecost.prompts.blocks import Block, Layer, Prefix
 from cachecost.prompts.compare import new_prefixes, prefixes_back
 from cachecost.prompts.render import CountedSizes, Prompt
@@ -75,6 +75,27 @@ class Points(msgspec.Struct, frozen=True):
 
     def __iter__(self) -> Iterator[Point]:
         return islice(self.shared, self.count)
+
+
+class Ratios(NamedTuple):
+    """Billed over estimated tokens: of the head of a conversation, and of its messages."""
+
+    head: float
+    messages: float
+
+    @classmethod
+    def of(cls, totals: Sequence[tuple[int, int]], head: int) -> Ratios:
+        """What bills say of prompts with one head of so many tokens, as (estimated, billed): where all are off by the
+        same tokens, however long their messages are, these are the head's; else all is off by one factor."""
+        factors = [billed / estimated for estimated, billed in totals]
+        off = [billed - estimated for estimated, billed in totals]
+        usual = median(estimated for estimated, _ in totals)
+        if head > 0 and max(off) - min(off) < (max(factors) - min(factors)) * usual:
+            return cls(max(0.0, 1 + median(off) / head), 1.0)
+        return cls(median(factors), median(factors))
+
+
+AS_ESTIMATED = Ratios(1.0, 1.0)
 
 
 class BilledPath:
@@ -210,8 +231,8 @@ class BilledLengths:
     """What the bills of whole prompts cached."""
     ends: dict[Prefix, Bills[int]] = field(default_factory=dict)
     """Lengths up to the last block: of whole prompts, less what is counted to come after it."""
-    ratios: dict[Prefix, dict[int, float]] = field(default_factory=dict)
-    """Billed over estimated length of whole prompts, by what they grow from (the head of a conversation)."""
+    totals: dict[Prefix, dict[int, tuple[int, int]]] = field(default_factory=dict)
+    """Estimated and billed tokens of whole prompts, by what they grow from (the head of a conversation)."""
     hiding: dict[Prefix, str] = field(default_factory=dict)
     """What is hidden (`hidden_content`) in prefixes that end with a block which hides something."""
     _looked_through: dict[Prefix, str] = field(default_factory=dict)
@@ -220,8 +241,8 @@ class BilledLengths:
     """What all bills tell on the way to the ends that were asked for last."""
     _agreeing: dict[PromptKey, Points] = field(default_factory=dict)
     """The points of the prompts that were asked for, where these are shared with others."""
-    _usual_ratios: dict[Prefix, float] = field(default_factory=dict)
-    """The median of `ratios` under each head that was asked for."""
+    _usual_ratios: dict[Prefix, Ratios] = field(default_factory=dict)
+    """What `totals` say under each head that was asked for."""
 
     def learn(self, call: int, prompt: Prompt, billed: Usage, answer: Iterable[Block] = ()) -> None:
         """Record the lengths in the bill of one call (a single pass). A bill that counts what its `answer` hides tells
@@ -237,7 +258,7 @@ class BilledLengths:
         cached_end = prompt.breakpoints[-1].prefix if cached else None
         self.cached[key] = add_bill(self.cached.get(key), call, cached_end)
         if not hides:
-            self.ratios.setdefault(prompt.head, {})[call] = billed.total_input / max(1, prompt.total_tokens)
+            self.totals.setdefault(prompt.head, {})[call] = (max(1, prompt.total_tokens), billed.total_input)
         if cached_end is not None:
             self.learn_prefix(call, cached_end, cached)
             hours = [breakpoint.prefix for breakpoint in prompt.breakpoints if breakpoint.ttl == "1h"]
@@ -246,8 +267,8 @@ class BilledLengths:
 
     def copy(self) -> BilledLengths:
         """The same lengths, to which other bills may be added."""
-        ratios = {head: dict(of) for head, of in self.ratios.items()}
-        learned = dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), ratios
+        totals = {head: dict(of) for head, of in self.totals.items()}
+        learned = dict(self.prefixes), dict(self.prompts), dict(self.cached), dict(self.ends), totals
         return BilledLengths(*learned, self.hiding, self._looked_through)
 
     def learn_prefix(self, call: int, prefix: Prefix, tokens: int) -> None:
@@ -326,14 +347,14 @@ class BilledLengths:
         self._usual_ratios.clear()
 
     def _sizes(self, call: int, prompt: Prompt, points: Points) -> BilledSizes:
-        """The lengths by these points; what follows the last has the median ratio of other calls under its head."""
-        ratio = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
-        if ratio is None:
-            others = [one for number, one in self.ratios.get(prompt.head, {}).items() if number != call]
-            ratio = median(others) if others else 1.0
+        """The lengths by these points; what follows the last has the ratios of other calls under its head."""
+        ratios = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
+        if ratios is None:
+            others = [one for number, one in self.totals.get(prompt.head, {}).items() if number != call]
+            ratios = Ratios.of(others, prompt.head.tokens) if others else AS_ESTIMATED
             if call == NO_CALL:
-                self._usual_ratios[prompt.head] = ratio
-        return BilledSizes(self, call, points.shared, points.count, ratio)
+                self._usual_ratios[prompt.head] = ratios
+        return BilledSizes(self, call, points.shared, points.count, prompt.head.tokens, ratios)
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
         """The bill of a prompt from another call than `call`; None: it has none."""
@@ -394,7 +415,8 @@ class BilledSizes:
     call: int
     points: list[Point]
     count: int
-    ratio: float
+    head: int
+    ratios: Ratios
 
     def of(self, prefix: Prefix) -> int:
         return self._length(_place(prefix))
@@ -438,7 +460,8 @@ class BilledSizes:
         after = bisect_left(points, place, 0, count)
         low, _, at_low = points[after - 1] if after else START
         if after == count:
-            return at_low + round((place[0] - low) * self.ratio)
+            in_head = min(max(0, self.head - low), place[0] - low)
+            return at_low + round(in_head * self.ratios.head + (place[0] - low - in_head) * self.ratios.messages)
         high, depth, at_high = points[after]
         if place == (high, depth):
             return at_high
@@ -470,13 +493,16 @@ class AnswerLengths:
     ) -> None:
         """Learn the length of the answer in the `number`-th call's prompt, then remember the call's own bill, unless it
         counts what the answer that it `got` hides."""
+        if rules.bills_reasoning and any(node.is_of_assistant for node in prefixes_back(prompt.end)):
+            self._lengths.totals.get(prompt.head, {}).pop(number, None)  # it says nothing of what is visible
         if not rules.keeps_answers:
             return
         asked, answer, is_whole = self._prompts.add_call(prompt.end)
-        if asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
+        if asked is not None and asked in self._bills and answer is not None and (is_whole or rules.keeps_reasoning):
             earlier, bill = self._bills[asked]
-            length = bill.total_input + bill.output_tokens + rules.answer_end_tokens
-            self._lengths.learn_prefix(earlier, answer, length)
+            kept, length = kept_answer(asked, answer, rules), bill.total_input + bill.output_tokens
+            length += rules.answer_end_tokens if kept is answer else kept.tokens - answer.tokens
+            self._lengths.learn_prefix(earlier, kept, length)
         if billed is not None and billed.output_tokens and not any(map(hidden_content, got)):
             self._bills[prompt.end] = number, billed
             if not rules.keeps_reasoning:

@@ -90,6 +90,7 @@ def hidden_tokens(request: Request, rules: ModelRules, measured: Calibration, fo
     if schema_at:
         layers[schema_at] += format_tokens
     layers["system"] += round(measured.structure.get("citations", 0)) if has_citations(request) else 0
+    layers["system" if request.system.blocks else "messages"] -= rules.closing_tokens
     _, last_role, last_kind = thread_traits(request.thread)
     opening = 0 if last_role == "assistant" else added.frame_turn or round(measured.structure.get("end", 0))
     stated = places.result_tail_thinking if is_budgeted else places.result_tail

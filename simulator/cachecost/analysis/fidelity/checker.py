@@ -269,14 +269,15 @@ class _LogCheck(RecordingCheck):
         shares = first.counter.shared if first.counter else None
         earlier = self.earlier.reach(first.end, call.start, shares) if rules.is_automatic else None
         # How many tokens of its prompt earlier calls sent, those of others included; 0 where that is of no matter.
-        reach = min(rules.shared_prefix_most_tokens, sizes[0].total(first))
+        shared = rules.shared_by_all(bool(call.request.tools.blocks))
+        reach = min(shared.most, sizes[0].total(first))
         if earlier is not None:
             reach = max(reach, sizes[0].of(earlier[0]) + earlier[1])
         times = call.start, call.ready_s
         looked = self.hosts.inspect(call.request, case.prompts, rules, call.workspace, times, sizes)
         if case.bill is not None and case.bill.output_tokens:
             self.hosts.note_answer(case.prompts[-1], rules, case.bill.output_tokens)
-        prediction = _CallPrediction(tuple(with_shared_prefix(one, rules) for one in looked.outcomes), looked.cause)
+        prediction = _CallPrediction(tuple(with_shared_prefix(one, shared) for one in looked.outcomes), looked.cause)
         self.written.update(breakpoint.prefix for prompt in case.prompts for breakpoint in prompt.breakpoints)
         unknown = self.anchors.unknown_part(case.number, first, case.answer)
         if case.bill is None or unknown:
@@ -299,7 +300,8 @@ class _LogCheck(RecordingCheck):
         """The prediction beside the bill of a call of which earlier ones sent `reach` tokens."""
         prompt, rules, hit, read = case.prompts[0], case.rules, prediction.hit, prediction.usage.read
         bounds = self.machines.range_of(prompt, sizes, rules, read, reach)
-        bounds = bounds or read_bounds(rules, read, reach, sizes.total(prompt))
+        shared = rules.shared_by_all(bool(case.call.request.tools.blocks))
+        bounds = bounds or read_bounds(rules, shared, read, reach, sizes.total(prompt))
         is_measured = hit is not None and (
             sizes.told_as_end(hit) if rules.is_automatic else sizes.told(hit) is not None
         )

@@ -326,7 +326,9 @@ def find_claims(rules: ModelRules, kind: str, predicted: Usage, billed: Usage) -
 
 
 def find_refuted_claims(rules: ModelRules, billed: Usage) -> Iterator[str]:
-    """The claims that the size of a read refutes."""
+    """The claims that the size of a read refutes; one of the provider's own text is bound by none."""
+    if billed.read <= max(rules.shared_by_all(has_tools).most for has_tools in (False, True)):
+        return
     end = round_down_to_block(billed.read + rules.reported_step_tokens - 1, rules)  # of a block, and reportable
     if billed.read and billed.read != end - end % rules.reported_step_tokens:
         yield "step"
