@@ -339,7 +339,7 @@ class BillSummary:
 
 
 NO_BRANCH, NO_PULL_REQUEST, NO_VERSION = (f"no {what} recorded" for what in ("branch", "pull request", "version"))
-REST, NO_RESULTS = "everything else", "no results recorded"
+REST, NO_RESULTS = "everything else", "results not known"
 """The rows of what is no result of a tool, and of calls whose results are not known."""
 
 
