@@ -126,6 +126,21 @@ def test_a_micro_compaction_takes_the_oldest_results(tmp_path: Path) -> None:
     assert found["Bash"].cost == dollars(five=400)
 
 
+def test_a_micro_compaction_takes_results_that_no_row_is_for(tmp_path: Path) -> None:
+    session = ToolSession("s")
+    session.write_message("Hello")
+    session.ask(0, 10_000, ("Read", {}), ("mcp__docs__search", {}))
+    session.send((1, 3_000), (2, 2_000))
+    session.ask(10_000, 1_100)
+    session.add("system", subtype="microcompact_boundary", content="x")
+    session.ask(9_900, 700)
+    session.save(tmp_path / "s.jsonl")
+    account = account_in(tmp_path)
+    docs, search = rows_by(account, "server")["docs"], rows_by(account, "tool")["mcp__docs__search"]
+    assert (docs.cost, docs.calls, docs.usage) == (search.cost, search.calls, search.usage)
+    assert docs.calls == 2
+
+
 def test_servers_and_skills(tmp_path: Path) -> None:
     session = ToolSession("s")
     session.write_message("Hello")
@@ -323,7 +338,7 @@ def tokens_of(*calls: BilledCall, size: int = 4_000) -> list[list[int]]:
     file = SessionFile(
         "s", "claude-code", calls=list(calls), results=pack_results([ToolResults(2, size, [("A", size)])])
     )
-    return [prompt.tokens(call).get("A", []) for call, prompt in prompt_results(file)]
+    return [prompt.tokens(call).get("A", []) for call, prompt in prompt_results(file, str)]
 
 
 WRITTEN = [0, 0, 1_000, 0, 0]

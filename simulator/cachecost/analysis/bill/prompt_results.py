@@ -9,7 +9,7 @@ minutes, then leaves uncached is charged in this order, so each result is charge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ BYTES_PER_TOKEN = 2
 class PlacedResult(NamedTuple):
     """A result in a prompt: its place in tokens, and the result before it in the same prompt."""
 
-    tool: str
+    name: str
     start: int
     end: int
     before: PlacedResult | None
@@ -33,9 +33,9 @@ class PlacedResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PromptResults:
-    """The results in the prompt of a call: the last of them, and the tokens of all by tool.
+    """The results in the prompt of a call: the last of them, and the tokens of all by name.
 
-    `added` are those that the call was the first to send: (tool, tokens).
+    `added` are those that the call was the first to send: (name, tokens).
     """
 
     last: PlacedResult | None = None
@@ -43,23 +43,23 @@ class PromptResults:
     added: Sequence[tuple[str, int]] = ()
 
     def unread(self, call: BilledCall, most: int | None = None) -> Iterator[tuple[str, int, int]]:
-        """(tool, from, to) of what the call did not read, in tokens from the end of what it read; the first `most`."""
+        """(name, from, to) of what the call did not read, in tokens from the end of what it read; the first `most`."""
         read, one = call.read, self.last
         end = call.total_input if most is None else read + most
         while one is not None and one.end > read:
-            if min(one.end, end) > max(one.start, read):
-                yield one.tool, max(one.start, read) - read, min(one.end, end) - read
+            if one.name and min(one.end, end) > max(one.start, read):
+                yield one.name, max(one.start, read) - read, min(one.end, end) - read
             one = one.before
 
     def tokens(self, call: BilledCall) -> dict[str, list[int]]:
-        """The tokens of each tool as the call was billed for them, in the order of a bill."""
-        found = {tool: [0, count, 0, 0, 0] for tool, count in self.totals.items()}
+        """The tokens of each name as the call was billed for them, in the order of a bill."""
+        found = {name: [0, count, 0, 0, 0] for name, count in self.totals.items()}
         five, hour = call.tokens[2:4]
         edges = ((3, 0, hour), (2, hour, hour + five), (0, hour + five, call.total_input - call.read))
-        for tool, start, end in self.unread(call):
-            found[tool][1] -= end - start
+        for name, start, end in self.unread(call):
+            found[name][1] -= end - start
             for position, low, high in edges:
-                found[tool][position] += max(0, min(end, high) - max(start, low))
+                found[name][position] += max(0, min(end, high) - max(start, low))
         return found
 
     def then(self, call: BilledCall, before: BilledCall, added: ToolResults | None) -> PromptResults:
@@ -76,12 +76,13 @@ class PromptResults:
         if added is None or grown <= 0:
             return PromptResults(last, self.totals)
         at, totals, sizes = call.total_input - grown, dict(self.totals), list[tuple[str, int]]()
-        for tool, size in added.sizes:
+        for name, size in added.sizes:
             tokens = min(size * grown // max(1, added.input_bytes), size // BYTES_PER_TOKEN)
-            last = PlacedResult(tool, at, at + tokens, last)
+            last = PlacedResult(name, at, at + tokens, last)
             at += tokens
-            totals[tool] = totals.get(tool, 0) + tokens
-            sizes.append((tool, tokens))
+            if name:
+                totals[name] = totals.get(name, 0) + tokens
+                sizes.append((name, tokens))
         return PromptResults(last, totals, sizes)
 
     def without_oldest(self, removed: int) -> PromptResults:
@@ -95,14 +96,18 @@ class PromptResults:
             cut = min(one.end - one.start, removed - gone)
             gone += cut
             if left := one.end - one.start - cut:
-                last = PlacedResult(one.tool, one.end - left - gone, one.end - gone, last)
-                totals[one.tool] = totals.get(one.tool, 0) + left
+                last = PlacedResult(one.name, one.end - left - gone, one.end - gone, last)
+                if one.name:
+                    totals[one.name] = totals.get(one.name, 0) + left
         return PromptResults(last, totals)
 
 
-def prompt_results(file: SessionFile) -> Iterator[tuple[BilledCall, PromptResults]]:
-    """The calls of a file, each with the results in its prompt; none where the file does not show results."""
+def prompt_results(file: SessionFile, name_of: Callable[[str], str]) -> Iterator[tuple[BilledCall, PromptResults]]:
+    """The calls of a file, each with the results in its prompt; none where the file does not show results. `name_of`
+    a tool is what its results are counted as ("": not at all)."""
     added = {one.call: one for one in unpack_results(file.results)} if file.results else {}
+    for results in added.values():
+        results.sizes = [(name_of(tool), size) for tool, size in results.sizes]
     found: list[PromptResults] = []
     for call in file.calls if added else ():
         if not call.before or any(event in call.events for event in RESETS):

@@ -4,35 +4,20 @@
 """
 
 from __future__ import annotations
-
 from bisect import insort
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
-from decimal import Decimal
-
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
 from cachecost.analysis.bill.call_prices import CallPrices, missing_output
 from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
 from cachecost.base.structs import replace
-from cachecost.conversations.input_files import SKILL, BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, SKILL, SessionFile
 from cachecost.providers.clients.settings import client_settings
-from cachecost.providers.usage import (
-    COST_CLASSES,
-    NO_AMOUNTS,
-    PER_TOKEN,
-    SMALLEST_PART,
-    ZERO,
-    Prices,
-    ToolUses,
-    Usage,
-    add_uses,
-    call_amounts,
-    plus,
-    usage_of,
-)
+from cachecost.providers.usage import COST_CLASSES, NO_AMOUNTS, PER_TOKEN, Prices, SMALLEST_PART, ToolUses, Usage, ZERO, add_uses, call_amounts, plus, usage_of
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
 
 NO_TOKENS = (0, 0, 0, 0, 0)
 RowKey = tuple[str, str]
@@ -216,38 +201,15 @@ class BillRow:
             total.charged = (total.charged or ZERO) + charge
         total.add(tokens, ())
 
-    def move_prompt(
-        self,
-        call: BilledCall,
-        found: Prices | None,
-        prompt: PromptResults,
-        name_of: Callable[[str], str],
-        rows: dict[RowKey, BillRow],
-    ) -> dict[str, BillRow]:
-        """Count the results in the prompt of a call in rows of their names; those rows, by tool."""
-        moved: dict[str, BillRow] = {}
-        for tool, tokens in prompt.tokens(call).items():
-            if (name := name_of(tool)) and any(tokens):
-                row = moved[tool] = rows.setdefault((name, ""), BillRow(name))
-                self.move(row, call, found, tokens)
-        for row in {row.key: row for row in moved.values()}.values():
-            row.count(call, found)
-        for tool, size in prompt.added:
-            if tool in moved:
-                moved[tool].results += 1
-                moved[tool].result_tokens += size
-        return moved
-
     def move_rewrite(
         self, again: BilledRewrite, prompt: PromptResults, rows: Mapping[str, BillRow], prices: CallPrices
     ) -> None:
-        """Count what was paid again for results in the rows of their tools."""
+        """Count what was paid again for results in their rows."""
         touched = set[str]()
-        for tool, start, end in prompt.unread(again.call, again.tokens):
-            if row := rows.get(tool):
-                before, paid = (prices.rewrite_cost(again.call, at) or ZERO for at in (start, end))
-                self.causes[again.cause].move(row.causes, end - start, paid - before, row.key not in touched)
-                touched.add(row.key)
+        for name, start, end in prompt.unread(again.call, again.tokens):
+            before, paid = (prices.rewrite_cost(again.call, at) or ZERO for at in (start, end))
+            self.causes[again.cause].move(rows[name].causes, end - start, paid - before, name not in touched)
+            touched.add(name)
 
     def add_passes(self, call: BilledCall, prices: CallPrices, model: str = "") -> None:
         """Count the passes that the usage of a call leaves out of its sums; of one `model` where it is named."""
@@ -365,7 +327,7 @@ class BillSummary:
 
 
 NO_BRANCH, NO_PULL_REQUEST, NO_VERSION = (f"no {what} recorded" for what in ("branch", "pull request", "version"))
-REST, NO_RESULTS = "everything else", "no results recorded"
+REST, NO_RESULTS = "everything else", "results not known"
 """The rows of what is no result of a tool, and of calls whose results are not known."""
 
 
@@ -457,15 +419,22 @@ class GroupedRows:
     def move_results(self, name_of: Callable[[str], str]) -> None:
         """Give results rows of their own, by what their tool is called here ("": nothing); what they cost leaves the
         row of their calls."""
-        rest = self.rows.get((REST, ""))
-        priced = {id(call): found for _, call, found in self.account.priced_calls()} if rest else {}
+        rest = self.rows.get((REST, ""), BillRow(REST))
+        priced = {id(call): found for _, call, found in self.account.priced_calls()}
         rewrites = {id(one.call): one for one in self.account.rewrites}
-        for file in self.account.files if rest else ():
-            for call, prompt in prompt_results(file):
-                if rest and id(call) in priced:
-                    moved = rest.move_prompt(call, priced[id(call)], prompt, name_of, self.rows)
-                    if again := rewrites.get(id(call)):
-                        rest.move_rewrite(again, prompt, moved, self.account.prices)
+        for file in self.account.files:
+            for call, prompt in prompt_results(file, name_of):
+                if id(call) not in priced:
+                    continue
+                rows = {name: self.rows.setdefault((name, ""), BillRow(name)) for name in prompt.totals}
+                for name, tokens in prompt.tokens(call).items():
+                    rest.move(rows[name], call, priced[id(call)], tokens)
+                    rows[name].count(call, priced[id(call)])
+                for name, size in prompt.added:
+                    rows[name].results += 1
+                    rows[name].result_tokens += size
+                if again := rewrites.get(id(call)):
+                    rest.move_rewrite(again, prompt, rows, self.account.prices)
 
     def ranked(self) -> list[BillRow]:
         """The most expensive first, what is left over last; periods in order of time."""
