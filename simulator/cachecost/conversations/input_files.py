@@ -41,6 +41,13 @@ EVENTS = {
     "tool_search": "a tool search",
     "skill": "a skill was loaded",
     "continued": "the session began in another file",
+    "woken": "the sub-agent was woken",
+    "task": "a background task's message",
+    "hook": "a hook's output",
+    "command": "a slash command",
+    "media": "an image or a PDF",
+    "plan": "plan mode was switched",
+    "folder": "the shell's folder changed",
 }
 """What may lie between a call and the one that it continues, and its words."""
 
@@ -91,6 +98,8 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """These two are as those of a usage."""
     upstream: str = ""
     """The provider that a gateway chose for the call, where its answer says so."""
+    thinking: bool | None = None
+    """Whether the message that began the turn asks for thinking (None: it does not say)."""
 
     @property
     def usage(self) -> Usage:
@@ -148,6 +157,12 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     client_sums: dict[str, tuple[int, int, int, int, int]] = {}
     """What the client counted for the session, by model: input, read, 5m write, 1h write, output. Calls that it writes
     into no transcript are in it."""
+
+    def earlier_calls(self, call: BilledCall) -> Iterator[BilledCall]:
+        """The calls that a call continues, latest first."""
+        while call.before:
+            call = self.calls[call.before - 1]
+            yield call
 
 
 Warn = Callable[[str], None]

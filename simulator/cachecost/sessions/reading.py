@@ -24,7 +24,7 @@ from cachecost.conversations.input_files import SessionFile, comment_note, is_ur
 from cachecost.conversations.readers.claude_code import steps as transcripts
 from cachecost.conversations.readers.detect import READERS, UNRECOGNIZED, Unrecognized, detect, is_companion
 
-CONTENT = 6
+CONTENT = 7
 """To be raised when a reader changes what it reads."""
 VERSION = crc32(f"{CONTENT} {__version__}".encode()) & 0x7FFFFFFF
 """What another content, or another version of cachecost, left in the store is read anew."""

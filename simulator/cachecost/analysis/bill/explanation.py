@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 
-from cachecost.account.causes import Cause, causes
+from cachecost.account.causes import causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.advice import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
-from cachecost.analysis.bill.rewrites import TOLERANCE
+from cachecost.analysis.bill.rewrites import TOLERANCE, UNEXPLAINED
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.explaining import (
     as_filed,
@@ -51,7 +51,6 @@ from cachecost.simulation.workload import Workload, recorded_workload
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
 error margin of the counts."""
-NOT_EXPLAINED: Cause = "billed_not_explained"
 
 
 def _find_request_rewrites(
@@ -79,7 +78,7 @@ def _find_request_rewrites(
             cost = ZERO if usd is None or before_it is None else usd - before_it
             if found is None:
                 words = _describe_unexplained(bill.read, expected, rules)
-                yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, end - start, cost, words)
+                yield BilledRewrite(file_of[id(bill)], bill, None, UNEXPLAINED, end - start, cost, words)
                 continue
             words, where = message(found, call.request, end - start), place(found, call.request)
             is_elsewhere = causes()[found.cause].fixed_in == "time" or found.cause == "upstream_changed"
@@ -239,7 +238,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         held, expected = _hold_short_calls(traffic, replay.run())
     bills = RecordedSessions(traffic.name).add_all(traffic.calls)
     costs = {number: prices.cost(bill) if bill else ZERO for number, bill in enumerate(bills, 1)}
-    limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
+    limits, unexplained, code = dict(costs), list[Finding](), causes()[UNEXPLAINED]
     for number, read in expected.items():
         bill = bills[number - 1]
         cost = prices.rewrite_cost(bill, read - bill.read) if bill else None
@@ -308,7 +307,7 @@ def explain_account(account: BillAccount) -> Explanation:
         token_source=FROM_BILLS,
         open_share=0.0,
         billed=total.cost,
-        not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == NOT_EXPLAINED],
+        not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == UNEXPLAINED],
         notes=notes,
         warm=WarmReads(account.warm_calls, account.warm_tokens),
     )

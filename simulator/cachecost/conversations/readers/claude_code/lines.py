@@ -44,10 +44,20 @@ ATTACHMENTS = {
     "agent_listing_delta": "agents",
     "skill_listing": "agents",
     "date_change": "date",
+    "hook_additional_context": "hook",
+    "hook_blocking_error": "hook",
+    "plan_mode": "plan",
+    "plan_mode_reentry": "plan",
+    "plan_mode_exit": "plan",
+    "task_status": "task",
 }
-"""Types of attachments that say that the tools or the system prompt changed."""
+"""Types of attachments that say what changed or came in."""
 TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
 """Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
+OPENINGS = {b"<task-notification>": "task", b"Stop hook feedback": "hook", COMMAND: "command"}
+"""How texts begin that no person wrote, and a slash command."""
+PLAN_MODE = "plan"
+MEDIA = (b'"image"', b'"document"')
 
 
 class CacheCreation(msgspec.Struct, gc=False):
@@ -88,9 +98,15 @@ class Diagnostics(msgspec.Struct, gc=False):
 
 
 class Piece(msgspec.Struct, gc=False):
-    """The type of a content block."""
+    """The type of a content block, and of a tool's result its content."""
 
     type: str = "text"
+    content: msgspec.Raw = msgspec.Raw(b"")
+
+    @property
+    def has_media(self) -> bool:
+        start = bytes(memoryview(self.content)[:40])
+        return self.type in ("image", "document") or any(kind in start for kind in MEDIA)
 
 
 class AnswerPiece(Piece, gc=False):
@@ -130,11 +146,17 @@ class Attachment(msgspec.Struct, gc=False):
     type: str = ""
     hookEvent: str | None = None  # noqa: N815 - the transcript's name
     hookName: str | None = None  # noqa: N815
+    commandMode: str | None = None  # noqa: N815
 
 
 class ThinkingMetadata(msgspec.Struct, gc=False, frozen=True):
     level: str | None = None
     disabled: bool | None = None
+    maxThinkingTokens: int | None = None  # noqa: N815 - the transcript's name
+
+    @property
+    def is_on(self) -> bool:
+        return not self.disabled and self.level != "none" and self.maxThinkingTokens != 0
 
 
 class RequestParams(msgspec.Struct, gc=False):
@@ -199,6 +221,8 @@ class TranscriptLine(RecordLine, gc=False):
     requestId: str | None = None  # noqa: N815
     version: str | None = None
     isCompactSummary: bool | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    permissionMode: str | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
     thinkingMetadata: ThinkingMetadata | None = None  # noqa: N815
     message: LineMessage | None = None
@@ -307,18 +331,32 @@ def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
     return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
 
 
-def piece_types(content: msgspec.Raw) -> tuple[list[str], bytes]:
-    """The types of the blocks of a message, and the command of a person in it (b"": none)."""
+class InputFacts(NamedTuple):
+    """What a user message holds: the types of its blocks, the event that its opening shows ("": none), the command of
+    a person in it (b"": none), and whether it brings an image or a PDF."""
+
+    types: list[str]
+    opening: str = ""
+    command: bytes = b""
+    has_media: bool = False
+
+
+def input_facts(content: msgspec.Raw) -> InputFacts:
+    """What the content of a user message says without its texts."""
     start = bytes(memoryview(content)[:80])
+    opening = next((event for text, event in OPENINGS.items() if text in start), "")
     if start[:1] == b'"':
         before, found, rest = start.partition(COMMAND)  # as in `<command-name>/compact</command-name>`
-        return ["text"], rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+        command = rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
+        return InputFacts(["text"], opening, command)
     if start[:1] != b"[":
-        return [], b""
+        return InputFacts([])
     try:
-        return [piece.type if isinstance(piece, Piece) else "text" for piece in _decode_pieces(content)], b""
+        pieces = [piece if isinstance(piece, Piece) else Piece() for piece in _decode_pieces(content)]
     except msgspec.ValidationError:
-        return [str(kind_of(block)) for block in json_value(bytes(content))], b""
+        return InputFacts([str(kind_of(block)) for block in json_value(bytes(content))])
+    types = [piece.type for piece in pieces]
+    return InputFacts(types, opening if "text" in types[:1] else "", b"", any(piece.has_media for piece in pieces))
 
 
 def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
@@ -326,7 +364,7 @@ def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
     try:
         return _decode_answer(content)
     except msgspec.DecodeError:
-        return [AnswerPiece(type=kind) for kind in piece_types(content)[0]]
+        return [AnswerPiece(type=kind) for kind in input_facts(content).types]
 
 
 def digest(raw: msgspec.Raw) -> bytes:

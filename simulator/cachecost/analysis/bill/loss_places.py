@@ -1,0 +1,145 @@
+"""Losses that nothing explains: where the cache broke, what stood before it, how often, and which known fault of the
+client has that form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cachecost.account.causes import stood_before
+from cachecost.analysis.bill.rewrites import TOLERANCE, Rewrite
+from cachecost.base.formatting import count_text, duration
+from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.providers.clients.settings import ClientFault, find_fault
+
+Place = Literal["start", "static_prefix", "messages_start", "messages", "unknown"]
+FEW = 0.1
+"""Share of the healthy calls after which something may stand that is said to stand before losses."""
+NAMED = 2
+"""How much of what stood before a loss is put into words; what says most comes first."""
+Kind = tuple[str, str, str, str, str]
+"""Client, host, model, version, type of the sub-agent ("main": none): what has the same static prefix."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossPlace:
+    """Where the cache broke: at the start, within tools and system prompt (static prefix), at the first message, or
+    within the messages. `call` is the earlier call, `calls_back` before, that had cached as much as was read."""
+
+    place: Place
+    tokens: int
+    call: int | None = None
+    calls_back: int = 0
+
+    def words(self, rewrite: Rewrite) -> str:
+        idle, read = rewrite.idle_s, self.tokens
+        after = f"{duration(idle)} after caching" if idle is not None else "after caching"
+        lost = {
+            "start": "nothing was found: tools, system prompt and messages were written again",
+            "static_prefix": f"only the first {read:,} were found, a part of tools and system prompt",
+            "messages_start": f"only the first {read:,} (tools and system prompt) were found: "
+            "all messages were written again",
+            "messages": f"only the first {read:,} were found: later messages were written again",
+            "unknown": f"only the first {read:,} were found",
+        }[self.place]
+        if self.call is not None:
+            calls = count_text(self.calls_back, "call")
+            lost = f"only the first {read:,} were found: what call {self.call} had cached, {calls} before"
+        return f"{after} {rewrite.state.tokens:,} tokens {lost}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnexplainedLoss:
+    """What a session shows of a loss that nothing explains; `before` are the events that stood before it."""
+
+    place: LossPlace
+    before: tuple[str, ...]
+    fault: ClientFault | None
+    words: str
+
+
+@dataclass(slots=True)
+class LossPlaces:
+    """The losses of an account that nothing explains, which are compared with each other and with its healthy calls."""
+
+    _losses: list[tuple[SessionFile, Rewrite]] = field(default_factory=list)
+    _lengths: dict[Kind, set[int]] = field(default_factory=dict)
+    _healthy: Counter[str] = field(default_factory=Counter)
+    _healthy_calls: int = 0
+
+    def add_file(self, file: SessionFile, rewritten: Iterable[BilledCall]) -> None:
+        """Note what first calls read, and what stands before calls that lost nothing."""
+        lost = {call.number for call in rewritten}
+        for call in file.calls:
+            if not call.before and call.read and not call.is_summed:
+                self._lengths.setdefault(_kind(file, call), set()).add(call.read)
+            elif call.before and call.number not in lost:
+                self._healthy_calls += 1
+                self._healthy.update(call.events)
+
+    def add(self, file: SessionFile, rewrite: Rewrite) -> None:
+        self._losses.append((file, rewrite))
+
+    def describe(self) -> Iterator[UnexplainedLoss]:
+        """The losses in the order in which they were added."""
+        reads = Counter((_session(file, one.call), one.call.read) for file, one in self._losses)
+        everywhere = Counter(one.call.read for _, one in self._losses)
+        places = [self.find_place(file, one, reads) for file, one in self._losses]
+        usual = self.find_usual(places)
+        for (file, one), place in zip(self._losses, places, strict=True):
+            before = tuple(events_before(one.call))
+            fault = find_fault(file.client, one.call.version, one.call.model, place.place, before)
+            session, total = reads[_session(file, one.call), one.call.read], everywhere[one.call.read]
+            counts = usual.get(place.place, {})
+            named = [f"{stood_before()[event]}{counts.get(event, '')}" for event in before[:NAMED]]
+            parts = [", ".join((place.words(one), *named))]
+            if place.tokens and total > 1:
+                often = [f"{session} calls of this session fell to this length"] if session > 1 else []
+                often += [f"{total} calls of all sessions"] if total > session else []
+                parts.append(", ".join(often))
+            parts += [fault.words] if fault else []
+            yield UnexplainedLoss(place, before, fault, "; ".join(parts))
+
+    def find_place(self, file: SessionFile, rewrite: Rewrite, reads: Counter[tuple[str, int]]) -> LossPlace:
+        read = rewrite.call.read
+        if not read:
+            return LossPlace("start", 0)
+        for back, call in enumerate(file.earlier_calls(rewrite.call), 1):
+            if abs(call.cached - read) <= TOLERANCE and not call.is_summed:
+                return LossPlace("messages", read, call.number, back)
+        if rewrite.is_at_static:
+            return LossPlace("messages_start", read)
+        if rewrite.is_static:
+            return LossPlace("static_prefix", read)
+        is_known = read in self._lengths.get(_kind(file, rewrite.call), ())
+        is_usual = reads[_session(file, rewrite.call), read] > 1
+        if not rewrite.keeps_static and (is_known or is_usual):
+            return LossPlace("messages_start", read)
+        return LossPlace("messages" if rewrite.keeps_static else "unknown", read)
+
+    def find_usual(self, places: Sequence[LossPlace]) -> dict[Place, dict[str, str]]:
+        """What stands before most losses of a place and before few healthy calls, with both counts in words."""
+        found: dict[Place, dict[str, str]] = {}
+        for place in {one.place for one in places}:
+            losses = [one for (_, one), at in zip(self._losses, places, strict=True) if at.place == place]
+            for event, times in Counter(name for one in losses for name in events_before(one.call)).items():
+                healthy, total = self._healthy[event], self._healthy_calls
+                if times > 1 and 2 * times > len(losses) and total and healthy <= FEW * total:
+                    counts = f"{times} of {len(losses)} such losses, {healthy} of {count_text(total, 'healthy call')}"
+                    found.setdefault(place, {})[event] = f" ({counts})"
+        return found
+
+
+def events_before(call: BilledCall) -> list[str]:
+    """The events before a call that are said of a loss, in the order of the table."""
+    return [event for event in stood_before() if event in call.events]
+
+
+def _session(file: SessionFile, call: BilledCall) -> str:
+    return call.session or file.path
+
+
+def _kind(file: SessionFile, call: BilledCall) -> Kind:
+    return file.client, call.host, call.model, call.version, call.agent_type or ("agent" if call.agent else "main")
