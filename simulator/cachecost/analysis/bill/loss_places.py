@@ -17,6 +17,8 @@ from cachecost.providers.clients.settings import ClientFault, find_fault
 Place = Literal["start", "static_prefix", "messages_start", "messages", "unknown"]
 FEW = 0.1
 """Share of the healthy calls after which something may stand that is said to stand before losses."""
+NO_PERSON = frozenset({"skill", "woken", "hook", "task", "command"})
+"""Events that come with a message which no person wrote, or that say more than that one did."""
 NAMED = 2
 """How much of what stood before a loss is put into words; what says most comes first."""
 Kind = tuple[str, str, str, str, str]
@@ -96,9 +98,9 @@ class LossPlaces:
             named = [f"{stood_before()[event]}{counts.get(event, '')}" for event in before[:NAMED]]
             parts = [", ".join((place.words(one), *named))]
             if place.tokens and total > 1:
-                often = [f"{session} calls of this session fell to this length"] if session > 1 else []
+                often = [f"{session} calls of this session"] if session > 1 else []
                 often += [f"{total} calls of all sessions"] if total > session else []
-                parts.append(", ".join(often))
+                parts.append(f"{', '.join(often)} fell to this length")
             parts += [fault.words] if fault else []
             yield UnexplainedLoss(place, before, fault, "; ".join(parts))
 
@@ -134,7 +136,8 @@ class LossPlaces:
 
 def events_before(call: BilledCall) -> list[str]:
     """The events before a call that are said of a loss, in the order of the table."""
-    return [event for event in stood_before() if event in call.events]
+    is_written = not NO_PERSON.isdisjoint(call.events)
+    return [event for event in stood_before() if event in call.events and not (event == "human" and is_written)]
 
 
 def _session(file: SessionFile, call: BilledCall) -> str:

@@ -285,7 +285,8 @@ class LastCall(msgspec.Struct, gc=False):
             longer, step = call.read - self.static_tokens, rules.hidden.adaptive_prefix
             # Models that do not decide by themselves always think; the tail of their prompt is longer then.
             is_fixed = "adaptive" not in (rules.accepted_thinking or ())
-            has_tail = is_fixed and (call.tokens[0] > before.tokens[0]) == bool(now.is_on)
+            more = call.tokens[0] - before.tokens[0]
+            has_tail = is_fixed and (more > 0 if now.is_on else more < 0)
             if step and self.static_tokens and abs(longer) == step:
                 relation = "longer" if longer > 0 else "shorter"
                 yield "thinking", f"{SWITCHED[longer > 0]}: tools and system prompt are {step} tokens {relation}"

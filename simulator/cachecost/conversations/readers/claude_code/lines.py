@@ -6,6 +6,7 @@ msgspec skips what is not needed: half of a transcript's bytes are for the clien
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -54,8 +55,11 @@ ATTACHMENTS = {
 """Types of attachments that say what changed or came in."""
 TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
 """Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
-OPENINGS = {b"<task-notification>": "task", b"Stop hook feedback": "hook", COMMAND: "command"}
-"""How texts begin that no person wrote, and a slash command."""
+OPENING = re.compile(
+    rb'(?:"|\[\{"type": ?"text", ?"text": ?")(<task-notification>|Stop hook feedback|<command-(?:name|message)>)'
+)
+OPENINGS = {b"<task-notification>": "task", b"Stop hook feedback": "hook"}
+"""How texts begin that no person wrote; the others are slash commands."""
 PLAN_MODE = "plan"
 MEDIA = (b'"image"', b'"document"')
 
@@ -344,7 +348,8 @@ class InputFacts(NamedTuple):
 def input_facts(content: msgspec.Raw) -> InputFacts:
     """What the content of a user message says without its texts."""
     start = bytes(memoryview(content)[:80])
-    opening = next((event for text, event in OPENINGS.items() if text in start), "")
+    opened = OPENING.match(start)
+    opening = OPENINGS.get(opened[1], "command") if opened else ""
     if start[:1] == b'"':
         before, found, rest = start.partition(COMMAND)  # as in `<command-name>/compact</command-name>`
         command = rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
@@ -356,7 +361,7 @@ def input_facts(content: msgspec.Raw) -> InputFacts:
     except msgspec.ValidationError:
         return InputFacts([str(kind_of(block)) for block in json_value(bytes(content))])
     types = [piece.type for piece in pieces]
-    return InputFacts(types, opening if "text" in types[:1] else "", b"", any(piece.has_media for piece in pieces))
+    return InputFacts(types, opening, b"", any(piece.has_media for piece in pieces))
 
 
 def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
