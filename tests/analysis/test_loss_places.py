@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.analysis.test_bill_evidence import CACHED, OPUS, STATIC, account, call, cause
 
-from cachecost.account.causes import stood_before
+from cachecost.account.causes import coded_causes, stood_before
 from cachecost.analysis.bill.loss_places import LossPlace, UnexplainedLoss
 from cachecost.conversations.input_files import EVENTS, BilledCall
 from cachecost.providers.clients.settings import client_settings, find_fault, version_key
@@ -97,7 +97,7 @@ def test_an_event_before_half_of_the_losses_is_not_said_of_them() -> None:
 
 
 def test_every_fault_says_what_is_needed() -> None:
-    places = {"start", "static_prefix", "messages_start", "messages"}
+    places = {"start", "static_prefix", "messages_start", "messages", *coded_causes()}
     for row in client_settings().faults:
         assert row.report.startswith("anthropics/claude-code#") and row.title and row.date.startswith("20")
         assert version_key(row.since) <= version_key(row.last) < version_key(row.mended_in or "999")
@@ -107,15 +107,19 @@ def test_every_fault_says_what_is_needed() -> None:
 @pytest.mark.parametrize(
     ("version", "place", "before", "expected"),
     [
-        ("2.1.249", "messages_start", ["skill"], None),
+        ("2.1.155", "messages_start", ["skill"], None),
+        ("2.1.249", "messages_start", ["skill"], "#82563"),
         ("2.1.250", "messages_start", ["skill"], "#91514"),
         ("2.1.258", "messages_start", ["tool_search"], "#91514"),
-        ("2.1.259", "messages_start", ["tool_search"], None),
-        ("2.1.258", "messages_start", ["human"], None),
+        ("2.1.259", "messages_start", ["tool_search"], "#82563"),
+        ("2.1.258", "messages_start", ["human"], "#91707"),
+        ("2.1.259", "messages_start", ["human"], "#82563"),
+        ("2.1.273", "messages_start", ["human"], None),
         ("2.1.258", "start", ["skill"], None),
         ("2.1.260", "messages_start", ["woken"], "#87215"),
-        ("2.1.261", "messages_start", ["woken"], None),
-        ("2.1.222", "messages_start", [], "#85326"),
+        ("2.1.261", "messages_start", ["woken"], "#82563"),
+        ("2.1.212", "system_changed", ["client"], "#78418"),
+        ("2.1.212", "system_changed", ["resume"], None),
         ("", "messages_start", ["skill"], None),
     ],
 )
@@ -131,7 +135,7 @@ def test_a_fault_of_one_model_is_not_said_of_another() -> None:
     found = [
         find_fault("claude-code", "2.1.202", model, "messages_start", ["human"]) for model in (OPUS, "claude-fable-5")
     ]
-    assert [one and one.report for one in found] == [None, "anthropics/claude-code#76253"]
+    assert [one and one.report for one in found] == ["anthropics/claude-code#82563", "anthropics/claude-code#76253"]
 
 
 def test_a_fault_is_named_and_no_cause() -> None:
@@ -146,7 +150,8 @@ def turns(read: int, model: str, before: Any, now: Any, first: int = 3, then: in
     """Two calls of one turn and the first of the next, which reads so much; `before` and `now` are facts of these."""
     one = call(1, (first, STATIC, CACHED - STATIC, 0, 9), 20, model=model, events=("human",), **before)
     two = call(2, (1, CACHED, 500, 0, 9), 40, model=model, **before)
-    return [one, two, call(3, (then, read, 1_000 + CACHED - read, 0, 9), 60, model=model, events=("human",), **now)]
+    facts = {"events": ("human",), **now}
+    return [one, two, call(3, (then, read, 1_000 + CACHED - read, 0, 9), 60, model=model, **facts)]
 
 
 ASKED, SHOWN, SILENT, OFF = {"thinking": True}, {"has_thinking": True}, {}, {"thinking": False}
@@ -169,7 +174,7 @@ ASKED, SHOWN, SILENT, OFF = {"thinking": True}, {"has_thinking": True}, {}, {"th
 def test_thinking_that_a_turn_asks_for(before: Any, now: Any, expected: str) -> None:
     (one,) = account(turns(STATIC, OPUS_46, before, now)).rewrites
     assert (one.cause == "thinking_changed") is bool(expected)
-    assert not expected or one.words == expected
+    assert not expected or one.words == f"{expected}; as in claude-code#21919"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +190,12 @@ def test_thinking_that_a_turn_asks_for(before: Any, now: Any, expected: str) -> 
 def test_thinking_that_the_length_of_the_static_prefix_shows(step: int, model: str, expected: str) -> None:
     (one,) = account(turns(STATIC + step, model, SILENT, SILENT)).rewrites
     assert (one.cause == "thinking_changed") is bool(expected)
-    assert not expected or one.words == expected
+    assert not expected or one.words.startswith(expected)
+
+
+def test_what_a_person_switched_is_no_fault_of_the_client() -> None:
+    (one,) = account(turns(STATIC, OPUS_46, ASKED, {**OFF, "events": ("human", "thinking")})).rewrites
+    assert one.cause == "thinking_changed" and one.fault is None
 
 
 def test_the_length_of_the_static_prefix_follows_the_switch() -> None:

@@ -217,4 +217,6 @@ def test_a_turn_without_thinking_after_one_with_it(tmp_path: Path) -> None:
         "thinking was switched off",
         "thinking was switched on",
     ]
-    assert all(one["broke_at"] is None and one["known_fault"] is None for one in found)
+    assert all(one["broke_at"] is None and one["stood_before"] == [] for one in found)
+    assert [one["known_fault"]["report"] for one in found] == ["anthropics/claude-code#21919"] * 2
+    assert all(one["message"].endswith("; as in claude-code#21919") for one in found)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices
-from cachecost.analysis.bill.loss_places import LossPlaces, UnexplainedLoss
+from cachecost.analysis.bill.loss_places import LossPlaces, UnexplainedLoss, find_known_fault
 from cachecost.analysis.bill.rewrites import (
     UNEXPLAINED,
     CauseEvidence,
@@ -23,6 +23,7 @@ from cachecost.analysis.bill.rewrites import (
 )
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.providers.clients.settings import ClientFault
 from cachecost.providers.usage import Prices
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class BilledRewrite:
     """Whether tools and system prompt were written again, too."""
     unexplained: UnexplainedLoss | None = None
     """Where the cache broke and what stood before, where a session shows no cause."""
+    fault: ClientFault | None = None
+    """The known fault of the client whose losses have this form."""
 
 
 @dataclass(slots=True)
@@ -123,13 +126,15 @@ def account_for(
     losses = places.describe()
     for file, one, evidence in in_sessions:
         loss = next(losses) if evidence.cause == UNEXPLAINED else None
-        cost, words = prices.rewrite_cost(one.call, one.tokens), loss.words if loss else evidence.words
-        what = evidence.cause, one.tokens, cost, words, one.idle_s, one.is_static, loss
+        fault = loss.fault if loss else find_known_fault(file, one.call, evidence.cause)
+        words = (loss.words if loss else evidence.words) + (f"; {fault.words}" if fault else "")
+        cost = prices.rewrite_cost(one.call, one.tokens)
+        what = evidence.cause, one.tokens, cost, words, one.idle_s, one.is_static, loss, fault
         found.append(BilledRewrite(file, one.call, one.before, *what))
     for file, call, tokens, evidence in shared.rewrites():
         if is_counted(call):
-            what = evidence.cause, tokens, prices.rewrite_cost(call, tokens), evidence.words, None, True, None
-            found.append(BilledRewrite(file, call, None, *what))
+            cost, words = prices.rewrite_cost(call, tokens), evidence.words
+            found.append(BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True))
     found += [one for one in known if id(one.call) not in copied and is_counted(one.call)]
     account.rewrites = sorted(found, key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number))
     return account

@@ -92,7 +92,7 @@ class LossPlaces:
         usual = self.find_usual(places)
         for (file, one), place in zip(self._losses, places, strict=True):
             before = tuple(events_before(one.call))
-            fault = find_fault(file.client, one.call.version, one.call.model, place.place, before)
+            fault = find_known_fault(file, one.call, place.place)
             session, total = reads[_session(file, one.call), one.call.read], everywhere[one.call.read]
             counts = usual.get(place.place, {})
             named = [f"{stood_before()[event]}{counts.get(event, '')}" for event in before[:NAMED]]
@@ -101,7 +101,6 @@ class LossPlaces:
                 often = [f"{session} calls of this session"] if session > 1 else []
                 often += [f"{total} calls of all sessions"] if total > session else []
                 parts.append(f"{', '.join(often)} fell to this length")
-            parts += [fault.words] if fault else []
             yield UnexplainedLoss(place, before, fault, "; ".join(parts))
 
     def find_place(self, file: SessionFile, rewrite: Rewrite, reads: Counter[tuple[str, int]]) -> LossPlace:
@@ -132,6 +131,13 @@ class LossPlaces:
                     counts = f"{times} of {len(losses)} such losses, {healthy} of {count_text(total, 'healthy call')}"
                     found.setdefault(place, {})[event] = f" ({counts})"
         return found
+
+
+def find_known_fault(file: SessionFile, call: BilledCall, place: str) -> ClientFault | None:
+    """The client's known fault with the form of a loss, by its place or its cause; None for what a person switched."""
+    if "thinking" in call.events:
+        return None
+    return find_fault(file.client, call.version, call.model, place, events_before(call))
 
 
 def events_before(call: BilledCall) -> list[str]:

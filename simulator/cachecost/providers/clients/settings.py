@@ -83,8 +83,8 @@ class ClientFault(msgspec.Struct, frozen=True):
     """A reported fault of the client that makes it pay again, and the losses that have its form.
 
     `since` and `last` are the oldest and the newest version in which it was seen, `mended_in` the first without it ("":
-    none is known). The cache breaks at one of `places`, after one of the events of `after` (none: whatever stands
-    before), on one of `models` (none: any).
+    none is known). The cache breaks at one of `places`, or the loss has such a cause, after one of the events of
+    `after` (none: whatever stands before), on one of `models` (none: any).
     """
 
     report: str

@@ -152,7 +152,7 @@ def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
         "cache_miss_reason": call.miss_reason or None,
         "broke_at": loss and pick(loss.place, "place", "tokens", "call", "calls_back"),
         "stood_before": list(loss.before) if loss else [],
-        "known_fault": loss and loss.fault and pick(loss.fault, "report", "date", "title", "mended_in"),
+        "known_fault": rewrite.fault and pick(rewrite.fault, "report", "date", "title", "mended_in"),
     }
 
 
