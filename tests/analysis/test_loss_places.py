@@ -161,9 +161,9 @@ ASKED, SHOWN, SILENT, OFF = {"thinking": True}, {"has_thinking": True}, {}, {"th
     ("before", "now", "expected"),
     [
         (SILENT, ASKED, "thinking was switched on: none of the 2 answers of the turn before has any"),
-        (ASKED, SILENT, "thinking was switched off: none of the 1 answers of this turn has any"),
-        (ASKED, OFF, "thinking was switched off: none of the 1 answers of this turn has any"),
-        (SHOWN, OFF, "thinking was switched off: none of the 1 answers of this turn has any"),
+        (ASKED, SILENT, "thinking was switched off: the answer of this turn does not have any"),
+        (ASKED, OFF, "thinking was switched off: the answer of this turn does not have any"),
+        (SHOWN, OFF, "thinking was switched off: the answer of this turn does not have any"),
         (SILENT, SHOWN, ""),  # a model that decides by itself may think now and then
         (SHOWN, SILENT, ""),
         (ASKED, SHOWN, ""),
@@ -191,6 +191,13 @@ def test_thinking_that_the_length_of_the_static_prefix_shows(step: int, model: s
     (one,) = account(turns(STATIC + step, model, SILENT, SILENT)).rewrites
     assert (one.cause == "thinking_changed") is bool(expected)
     assert not expected or one.words.startswith(expected)
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+def test_a_turn_whose_beginning_is_not_recorded_shows_nothing(cut: int) -> None:
+    calls = turns(STATIC, OPUS_46, SILENT, ASKED)
+    calls[cut].events = ()
+    assert cause(*calls) == "billed_not_explained"
 
 
 def test_what_a_person_switched_is_no_fault_of_the_client() -> None:

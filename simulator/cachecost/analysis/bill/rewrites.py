@@ -237,13 +237,24 @@ class TurnThinking(msgspec.Struct, gc=False):
 
     asks: bool | None
     """As `BilledCall.thinking`."""
+    is_whole: bool
+    """Whether its beginning is recorded."""
     thinks: bool = False
     calls: int = 0
 
     @property
     def is_on(self) -> bool | None:
-        """Whether thinking is on; None where its message asks for none and no answer has any."""
+        """Whether thinking is on; None where its message does not ask for it and no answer has any."""
         return True if self.asks or self.thinks else self.asks
+
+    def shows_switch(self, before: TurnThinking, tail: int) -> bool:
+        """Whether thinking was switched since the turn `before`. `tail` is by how much more stands after the last
+        breakpoint of a model that always thinks: thinking lengthens it (0: the model decides by itself)."""
+        if not (self.is_whole and before.is_whole) or bool(self.is_on) == bool(before.is_on):
+            return False
+        if None not in (self.is_on, before.is_on) or self.asks or before.asks:
+            return True
+        return tail > 0 if self.is_on else tail < 0
 
 
 def find_turns(calls: Sequence[BilledCall]) -> list[TurnThinking]:
@@ -251,7 +262,7 @@ def find_turns(calls: Sequence[BilledCall]) -> list[TurnThinking]:
     turns: list[TurnThinking] = []
     for call in calls:
         is_same = 0 < call.before <= len(turns) and "human" not in call.events
-        turns.append(turns[call.before - 1] if is_same else TurnThinking(call.thinking))
+        turns.append(turns[call.before - 1] if is_same else TurnThinking(call.thinking, "human" in call.events))
         turns[-1].thinks |= call.has_thinking
         turns[-1].calls += 1
     return turns
@@ -283,18 +294,19 @@ class LastCall(msgspec.Struct, gc=False):
         call, before, rules, was, now = rewrite.call, rewrite.before, rewrite.rules, self.turn, turn
         if rules is not None and now is not was and "disabled" in (rules.accepted_thinking or ()):
             longer, step = call.read - self.static_tokens, rules.hidden.adaptive_prefix
-            # Models that do not decide by themselves always think; the tail of their prompt is longer then.
             is_fixed = "adaptive" not in (rules.accepted_thinking or ())
-            more = call.tokens[0] - before.tokens[0]
-            has_tail = is_fixed and (more > 0 if now.is_on else more < 0)
+            tail = call.tokens[0] - before.tokens[0] if is_fixed else 0
             if step and self.static_tokens and abs(longer) == step:
                 relation = "longer" if longer > 0 else "shorter"
                 yield "thinking", f"{SWITCHED[longer > 0]}: tools and system prompt are {step} tokens {relation}"
-            elif bool(was.is_on) != bool(now.is_on) and (
-                None not in (was.is_on, now.is_on) or was.asks or now.asks or has_tail
-            ):
+            elif now.shows_switch(was, tail):
                 place, calls = ("the turn before", was.calls) if now.is_on else ("this turn", now.calls)
-                yield "thinking", f"{SWITCHED[bool(now.is_on)]}: none of the {calls} answers of {place} has any"
+                answers = (
+                    f"none of the {calls} answers of {place} has"
+                    if calls > 1
+                    else f"the answer of {place} does not have"
+                )
+                yield "thinking", f"{SWITCHED[bool(now.is_on)]}: {answers} any"
         shorter = before.total_input - call.total_input
         is_known = rewrite.keeps_static and not before.is_summed and not (rules is not None and rules.is_automatic)
         if is_known and shorter > TOLERANCE:
