@@ -138,6 +138,10 @@ def billed_call(
     return BilledCall(0, line, model, token_counts(usage), start, end, tool_uses=uses, charged_usd=charged, **facts)
 
 
+PrefixKind = tuple[str, str, str, str, str]
+"""Client, host, model, client version, and the type of the sub-agent ("main": none)."""
+
+
 class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """The calls of one file, in the order of their first lines, and what the file says of them all.
 
@@ -157,6 +161,11 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
     client_sums: dict[str, tuple[int, int, int, int, int]] = {}
     """What the client counted for the session, by model: input, read, 5m write, 1h write, output. Calls that it writes
     into no transcript are in it."""
+
+    def prefix_kind(self, call: BilledCall) -> PrefixKind:
+        """What calls with the same static prefix (tools and system prompt) have in common."""
+        agent_type = call.agent_type or ("agent" if call.agent else "main")
+        return self.client, call.host, call.model, call.version, agent_type
 
     def earlier_calls(self, call: BilledCall) -> Iterator[BilledCall]:
         """The calls that a call continues, latest first."""

@@ -84,11 +84,12 @@ class BillAccount:
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
         """The calls that count, each once, file by file."""
-        copied, is_counted = self._copied, self.is_counted
         for file in self.files:
-            for call in file.calls:
-                if id(call) not in copied and is_counted(call):
-                    yield file, call
+            yield from ((file, call) for call in file.calls if self.counts(call))
+
+    def counts(self, call: BilledCall) -> bool:
+        """Whether a call is in the period, and no copy."""
+        return id(call) not in self._copied and self.is_counted(call)
 
     def priced_calls(self) -> Sequence[tuple[SessionFile, BilledCall, Prices | None]]:
         """The calls that count, with their files and prices (None: unknown); looked up once."""
@@ -199,11 +200,11 @@ def _find_rewrites(
             if is_first and call.read and is_counted(call):
                 account.warm_calls += 1
                 account.warm_tokens += call.read
-        rewrites = list(find_rewrites(file, account.prices.rules_of, last_of))
-        places.add_file(file, [one.call for one in rewrites])
+        rewrites = [one for one in find_rewrites(file, account.prices.rules_of, last_of) if account.counts(one.call)]
+        lost = {one.call.number for one in rewrites}
+        places.add_file(file, (one for one in file.calls if one.number not in lost and account.counts(one)))
         for one in rewrites:
-            if not account.is_copy(one.call) and is_counted(one.call):
-                evidence = find_evidence(one)
-                if evidence.cause == UNEXPLAINED:
-                    places.add(file, one)
-                yield file, one, evidence
+            evidence = find_evidence(one)
+            if evidence.cause == UNEXPLAINED:
+                places.add(session_key(file, one.call), file, one)
+            yield file, one, evidence

@@ -11,7 +11,7 @@ from typing import Literal
 from cachecost.account.causes import stood_before
 from cachecost.analysis.bill.rewrites import TOLERANCE, Rewrite
 from cachecost.base.formatting import count_text, duration
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, PrefixKind, SessionFile
 from cachecost.providers.clients.settings import ClientFault, find_fault
 
 Place = Literal["start", "static_prefix", "messages_start", "messages", "unknown"]
@@ -21,8 +21,6 @@ NO_PERSON = frozenset({"skill", "woken", "hook", "task", "command"})
 """Events that come with a message which no person wrote, or that say more than that one did."""
 NAMED = 2
 """How much of what stood before a loss is put into words; what says most comes first."""
-Kind = tuple[str, str, str, str, str]
-"""Client, host, model, version, type of the sub-agent ("main": none): what has the same static prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,44 +64,45 @@ class UnexplainedLoss:
 class LossPlaces:
     """The losses of an account that nothing explains, which are compared with each other and with its healthy calls."""
 
-    _losses: list[tuple[SessionFile, Rewrite]] = field(default_factory=list)
-    _lengths: dict[Kind, set[int]] = field(default_factory=dict)
+    _losses: list[tuple[str, SessionFile, Rewrite]] = field(default_factory=list)
+    _lengths: dict[PrefixKind, set[int]] = field(default_factory=dict)
     _healthy: Counter[str] = field(default_factory=Counter)
     _healthy_calls: int = 0
 
-    def add_file(self, file: SessionFile, rewritten: Iterable[BilledCall]) -> None:
-        """Note what first calls read, and what stands before calls that lost nothing."""
-        lost = {call.number for call in rewritten}
+    def add_file(self, file: SessionFile, healthy: Iterable[BilledCall]) -> None:
+        """Note what first calls read, and what stands before the calls that lost nothing."""
         for call in file.calls:
             if not call.before and call.read and not call.is_summed:
-                self._lengths.setdefault(_kind(file, call), set()).add(call.read)
-            elif call.before and call.number not in lost:
+                self._lengths.setdefault(file.prefix_kind(call), set()).add(call.read)
+        for call in healthy:
+            if call.before:
                 self._healthy_calls += 1
-                self._healthy.update(call.events)
+                self._healthy.update(events_before(call) if call.events else ())
 
-    def add(self, file: SessionFile, rewrite: Rewrite) -> None:
-        self._losses.append((file, rewrite))
+    def add(self, session: str, file: SessionFile, rewrite: Rewrite) -> None:
+        self._losses.append((session, file, rewrite))
 
     def describe(self) -> Iterator[UnexplainedLoss]:
         """The losses in the order in which they were added."""
-        reads = Counter((_session(file, one.call), one.call.read) for file, one in self._losses)
-        everywhere = Counter(one.call.read for _, one in self._losses)
-        places = [self.find_place(file, one, reads) for file, one in self._losses]
+        reads = Counter((session, one.call.read) for session, _, one in self._losses)
+        everywhere = Counter(one.call.read for *_, one in self._losses)
+        places = [self.find_place(file, one, reads[session, one.call.read]) for session, file, one in self._losses]
         usual = self.find_usual(places)
-        for (file, one), place in zip(self._losses, places, strict=True):
+        for (session, file, one), place in zip(self._losses, places, strict=True):
             before = tuple(events_before(one.call))
             fault = find_known_fault(file, one.call, place.place)
-            session, total = reads[_session(file, one.call), one.call.read], everywhere[one.call.read]
+            times, total = reads[session, one.call.read], everywhere[one.call.read]
             counts = usual.get(place.place, {})
             named = [f"{stood_before()[event]}{counts.get(event, '')}" for event in before[:NAMED]]
             parts = [", ".join((place.words(one), *named))]
             if place.tokens and total > 1:
-                often = [f"{session} calls of this session"] if session > 1 else []
-                often += [f"{total} calls of all sessions"] if total > session else []
+                often = [f"{times} calls of this session"] if times > 1 else []
+                often += [f"{total} calls of all sessions"] if total > times else []
                 parts.append(f"{', '.join(often)} fell to this length")
             yield UnexplainedLoss(place, before, fault, "; ".join(parts))
 
-    def find_place(self, file: SessionFile, rewrite: Rewrite, reads: Counter[tuple[str, int]]) -> LossPlace:
+    def find_place(self, file: SessionFile, rewrite: Rewrite, times: int) -> LossPlace:
+        """Where the cache broke; so many losses of the session fell to the same length."""
         read = rewrite.call.read
         if not read:
             return LossPlace("start", 0)
@@ -114,9 +113,8 @@ class LossPlaces:
             return LossPlace("messages_start", read)
         if rewrite.is_static:
             return LossPlace("static_prefix", read)
-        is_known = read in self._lengths.get(_kind(file, rewrite.call), ())
-        is_usual = reads[_session(file, rewrite.call), read] > 1
-        if not rewrite.keeps_static and (is_known or is_usual):
+        is_known = times > 1 or read in self._lengths.get(file.prefix_kind(rewrite.call), ())
+        if not rewrite.keeps_static and is_known:
             return LossPlace("messages_start", read)
         return LossPlace("messages" if rewrite.keeps_static else "unknown", read)
 
@@ -124,7 +122,7 @@ class LossPlaces:
         """What stands before most losses of a place and before few healthy calls, with both counts in words."""
         found: dict[Place, dict[str, str]] = {}
         for place in {one.place for one in places}:
-            losses = [one for (_, one), at in zip(self._losses, places, strict=True) if at.place == place]
+            losses = [one for (*_, one), at in zip(self._losses, places, strict=True) if at.place == place]
             for event, times in Counter(name for one in losses for name in events_before(one.call)).items():
                 healthy, total = self._healthy[event], self._healthy_calls
                 if times > 1 and 2 * times > len(losses) and total and healthy <= FEW * total:
@@ -144,11 +142,3 @@ def events_before(call: BilledCall) -> list[str]:
     """The events before a call that are said of a loss, in the order of the table."""
     is_written = not NO_PERSON.isdisjoint(call.events)
     return [event for event in stood_before() if event in call.events and not (event == "human" and is_written)]
-
-
-def _session(file: SessionFile, call: BilledCall) -> str:
-    return call.session or file.path
-
-
-def _kind(file: SessionFile, call: BilledCall) -> Kind:
-    return file.client, call.host, call.model, call.version, call.agent_type or ("agent" if call.agent else "main")

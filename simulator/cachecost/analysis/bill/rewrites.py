@@ -17,7 +17,7 @@ from cachecost.account.causes import Cause, cause_events, coded_causes
 from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.base.formatting import duration
 from cachecost.caches.expiry import has_expired
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, PrefixKind, SessionFile
 from cachecost.conversations.start_times import REQUESTS, is_whole
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import USUAL_TTL_S, ttl_seconds
@@ -156,23 +156,20 @@ CHARACTERS_PER_TOKEN = 4
 """Rough: only for the first message of sub-agents that start together, a small part of their prompt."""
 SAME_SIZE = 0.05
 """Prefixes of agents of unknown type are taken as one if their sizes differ by less."""
-Kind = tuple[str, str, str, str, str]
-"""Host, model, client version, and the type of the sub-agent ("main": none), the client."""
 
 
 @dataclass(slots=True)
 class SharedPrefixes:
     """The first calls of all files by kind, and when calls of each kind kept their prefix alive."""
 
-    _firsts: dict[Kind, list[tuple[SessionFile, BilledCall]]] = field(default_factory=lambda: defaultdict(list))
-    _touches: dict[Kind, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    _firsts: dict[PrefixKind, list[tuple[SessionFile, BilledCall]]] = field(default_factory=lambda: defaultdict(list))
+    _touches: dict[PrefixKind, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, file: SessionFile, call: BilledCall, is_first: bool) -> None:
         """Note a call. Calls without a time say nothing here; those of logs with requests are compared by content."""
         if call.start is None or file.client == REQUESTS:
             return
-        agent_type = call.agent_type or ("agent" if call.agent else "main")
-        kind = (call.host, call.model, call.version, agent_type, file.client)
+        kind = file.prefix_kind(call)
         self._touches[kind].append((call.start, "1h" if call.tokens[3] else "5m" if call.tokens[2] else ""))
         if is_first:
             self._firsts[kind].append((file, call))
