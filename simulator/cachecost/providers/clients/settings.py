@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -148,6 +148,7 @@ LATEST = (10**9,)
 Row = TypeVar("Row", SubscriptionTTL, MessageBreakpoints)
 
 
+@lru_cache(maxsize=1024)
 def version_key(version: str | None) -> tuple[int, ...]:
     """The numbers of "2.1.330", for comparison; `LATEST` where there are none."""
     numbers = tuple(map(int, NUMBERS.findall((version or "").split("-")[0])))
