@@ -126,6 +126,12 @@ def cause_events() -> tuple[CauseEvent, ...]:
     return tuple(CauseEvent(**row) for row in _table()["event"])
 
 
+@cache
+def stood_before() -> Mapping[str, str]:
+    """The events that are said of a loss that nothing explains, and their words; what says most comes first."""
+    return dict(_table()["stood_before"])
+
+
 def parse_causes(table: Mapping[str, Any]) -> Mapping[str, CauseDefinition]:
     """The causes of a table. Raises ValueError for one that `Cause` lacks, that lacks a text or a fixer, or that shares
     its code."""

@@ -43,6 +43,13 @@ EVENTS = {
     "tool_search": "a tool search",
     "skill": "a skill was loaded",
     "continued": "the session began in another file",
+    "woken": "the sub-agent was woken",
+    "task": "a background task's message",
+    "hook": "a hook's output",
+    "command": "a slash command",
+    "media": "an image or a PDF",
+    "plan": "plan mode was switched",
+    "folder": "the shell's folder changed",
 }
 """What may lie between a call and the one that it continues, and its words."""
 
@@ -93,6 +100,8 @@ class BilledCall(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """These two are as those of a usage."""
     upstream: str = ""
     """The provider that a gateway chose for the call, where its answer says so."""
+    thinking: bool | None = None
+    """Whether the message that began the turn asks for thinking (None: it does not say)."""
 
     @property
     def usage(self) -> Usage:
@@ -131,6 +140,10 @@ def billed_call(
     return BilledCall(0, line, model, token_counts(usage), start, end, tool_uses=uses, charged_usd=charged, **facts)
 
 
+PrefixKind = tuple[str, str, str, str, str]
+"""Client, host, model, client version, and the type of the sub-agent ("main": none)."""
+
+
 class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True):
     """The calls of one file, in the order of their first lines, and what the file says of them all.
 
@@ -163,6 +176,17 @@ class SessionFile(msgspec.Struct, array_like=True, gc=False, omit_defaults=True)
         """The git branch at the time of a call; "" where it is not recorded."""
         position = bisect_right(self.branches, call.number, key=itemgetter(0))
         return self.branches[position - 1][1] if position else ""
+
+    def prefix_kind(self, call: BilledCall) -> PrefixKind:
+        """What calls with the same static prefix (tools and system prompt) have in common."""
+        agent_type = call.agent_type or ("agent" if call.agent else "main")
+        return self.client, call.host, call.model, call.version, agent_type
+
+    def earlier_calls(self, call: BilledCall) -> Iterator[BilledCall]:
+        """The calls that a call continues, latest first."""
+        while call.before:
+            call = self.calls[call.before - 1]
+            yield call
 
 
 def add_branch(branches: list[tuple[int, str]], number: int, branch: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_fields
 from datetime import UTC, tzinfo
 from decimal import Decimal
 from math import inf
@@ -13,9 +11,19 @@ from typing import TYPE_CHECKING
 
 from cachecost.account.causes import Cause
 from cachecost.analysis.bill.call_prices import CachedPrefix, CallPrices
-from cachecost.analysis.bill.rewrites import LastCall, SharedPrefixes, find_evidence, find_rewrites, place_before
+from cachecost.analysis.bill.loss_places import LossPlaces, UnexplainedLoss, find_known_fault
+from cachecost.analysis.bill.rewrites import (
+    UNEXPLAINED,
+    CauseEvidence,
+    LastCall,
+    Rewrite,
+    SharedPrefixes,
+    find_evidence,
+    find_rewrites,
+)
 from cachecost.base.structs import replace
 from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.providers.clients.settings import ClientFault
 from cachecost.providers.usage import Prices
 
 if TYPE_CHECKING:
@@ -44,6 +52,10 @@ class BilledRewrite:
     idle_s: float | None = None
     is_static: bool = False
     """Whether tools and system prompt were written again, too."""
+    unexplained: UnexplainedLoss | None = None
+    """Where the cache broke and what stood before, where a session shows no cause."""
+    fault: ClientFault | None = None
+    """The known fault of the client whose losses have this form."""
 
 
 @dataclass(slots=True)
@@ -73,11 +85,12 @@ class BillAccount:
 
     def calls(self) -> Iterator[tuple[SessionFile, BilledCall]]:
         """The calls that count, each once, file by file."""
-        copied, is_counted = self._copied, self.is_counted
         for file in self.files:
-            for call in file.calls:
-                if id(call) not in copied and is_counted(call):
-                    yield file, call
+            yield from ((file, call) for call in file.calls if self.counts(call))
+
+    def counts(self, call: BilledCall) -> bool:
+        """Whether a call is in the period, and no copy."""
+        return id(call) not in self._copied and self.is_counted(call)
 
     def priced_calls(self) -> Sequence[tuple[SessionFile, BilledCall, Prices | None]]:
         """The calls that count, with their files and prices (None: unknown); looked up once."""
@@ -117,25 +130,20 @@ def account_for(
     if first_of:
         copies = {id(call): (file, call) for file in ordered for call in file.calls if id(call) in copied}
         account._originals = {kept: copies[first] for kept, first in first_of.items()}
-    found = list(_find_rewrites(account))
-    # Of those that nothing explains: how often a call fell to the same length, and after what.
-    places: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
-    everywhere = Counter[int]()
-    unexplained = "billed_not_explained"
-    open_places = [position for position, one in enumerate(found) if one.cause == unexplained and one.call.read]
-    for one in (found[position] for position in open_places):
-        places[session_key(one.file, one.call), one.call.read][place_before(one.call)] += 1
-        everywhere[one.call.read] += 1
-    for position in open_places:
-        one = found[position]
-        here = places[session_key(one.file, one.call), one.call.read]
-        times, of_all = here.total(), everywhere[one.call.read]
-        parts = [f"{times} calls of this session fell to this length"] if times > 1 else []
-        if len(here) > 1:
-            parts += [f"{count} {place or 'elsewhere'}" for place, count in here.most_common()]
-        parts += [f"{of_all} calls of all sessions"] if of_all > times else []
-        if parts:
-            found[position] = replace_fields(one, words="; ".join([one.words, ", ".join(parts)]))
+    shared, places, found = SharedPrefixes(), LossPlaces(), list[BilledRewrite]()
+    in_sessions = list(_find_rewrites(account, shared, places))
+    losses = places.describe()
+    for file, one, evidence in in_sessions:
+        loss = next(losses) if evidence.cause == UNEXPLAINED else None
+        fault = loss.fault if loss else find_known_fault(file, one.call, evidence.cause)
+        words = (loss.words if loss else evidence.words) + (f"; {fault.words}" if fault else "")
+        cost = prices.rewrite_cost(one.call, one.tokens)
+        what = evidence.cause, one.tokens, cost, words, one.idle_s, one.is_static, loss, fault
+        found.append(BilledRewrite(file, one.call, one.before, *what))
+    for file, call, tokens, evidence in shared.rewrites():
+        if is_counted(call):
+            cost, words = prices.rewrite_cost(call, tokens), evidence.words
+            found.append(BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True))
     found += [one for one in known if id(one.call) not in copied and is_counted(one.call)]
     account.rewrites = sorted(found, key=lambda one: (one.call.start or 0.0, one.file.path, one.call.number))
     return account
@@ -187,10 +195,11 @@ def _find_copies(files: Sequence[SessionFile]) -> tuple[frozenset[int], Mapping[
     return frozenset(copied), first_of
 
 
-def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
-    """The rewrites of calls that count; notes which first calls of a session or an agent were warm."""
-    is_counted, prices = account.is_counted, account.prices
-    shared, last_of = SharedPrefixes(), dict[str, LastCall]()
+def _find_rewrites(
+    account: BillAccount, shared: SharedPrefixes, places: LossPlaces
+) -> Iterator[tuple[SessionFile, Rewrite, CauseEvidence]]:
+    """The rewrites within threads; those that nothing explains are added to `places`, first calls to `shared`."""
+    is_counted, last_of = account.is_counted, dict[str, LastCall]()
     for file in account.files:
         if file.has_requests:
             continue
@@ -203,12 +212,11 @@ def _find_rewrites(account: BillAccount) -> Iterator[BilledRewrite]:
             if is_first and call.read and is_counted(call):
                 account.warm_calls += 1
                 account.warm_tokens += call.read
-        for found in find_rewrites(file, prices.rules_of, last_of):
-            if not account.is_copy(found.call) and is_counted(found.call):
-                evidence, cost = find_evidence(found), prices.rewrite_cost(found.call, found.tokens)
-                why = evidence.cause, found.tokens, cost, evidence.words, found.idle_s, found.is_static
-                yield BilledRewrite(file, found.call, found.before, *why)
-    for file, call, tokens, evidence in shared.rewrites():
-        if is_counted(call):
-            cost, words = prices.rewrite_cost(call, tokens), evidence.words
-            yield BilledRewrite(file, call, None, evidence.cause, tokens, cost, words, is_static=True)
+        rewrites = [one for one in find_rewrites(file, account.prices.rules_of, last_of) if account.counts(one.call)]
+        lost = {one.call.number for one in rewrites}
+        places.add_file(file, (one for one in file.calls if one.number not in lost and account.counts(one)))
+        for one in rewrites:
+            evidence = find_evidence(one)
+            if evidence.cause == UNEXPLAINED:
+                places.add(session_key(file, one.call), file, one)
+            yield file, one, evidence

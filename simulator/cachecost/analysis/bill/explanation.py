@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NamedTuple
 
-from cachecost.account.causes import Cause, causes
+from cachecost.account.causes import causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
 from cachecost.analysis.bill.advice import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
-from cachecost.analysis.bill.rewrites import TOLERANCE
+from cachecost.analysis.bill.rewrites import TOLERANCE, UNEXPLAINED
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.explaining import (
     as_filed,
@@ -52,7 +52,6 @@ from cachecost.simulation.workload import Workload, recorded_workload
 ESTIMATE = 0.02
 """The length of a prefix that no bill reveals is an estimate: a smaller difference is no rewrite, nor is one within the
 error margin of the counts."""
-NOT_EXPLAINED: Cause = "billed_not_explained"
 
 
 class PaidSpan(NamedTuple):
@@ -99,7 +98,7 @@ def _find_request_rewrites(
             found, tokens, cost = span.loss, span.end - span.start, span.cost(prices)
             if found is None:
                 words = _describe_unexplained(bill.read, span.expected, made.rules)
-                yield BilledRewrite(file_of[id(bill)], bill, None, NOT_EXPLAINED, tokens, cost, words)
+                yield BilledRewrite(file_of[id(bill)], bill, None, UNEXPLAINED, tokens, cost, words)
                 continue
             words, where = message(found, call.request, tokens), place(found, call.request)
             is_elsewhere = causes()[found.cause].fixed_in == "time" or found.cause == "upstream_changed"
@@ -271,14 +270,14 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         for number, one in enumerate(made, 1):
             if bill := bills[number - 1]:
                 found = _spans_of(one, bill, bills)
-                spans.update(((number, span.loss.cause if span.loss else NOT_EXPLAINED), span) for span in found)
+                spans.update(((number, span.loss.cause if span.loss else UNEXPLAINED), span) for span in found)
             yield one
 
     if _has_bills(traffic):
         replay = Replays(traffic).tracked_replay(as_sent(traffic.calls))
         held, _ = _hold_short_calls(traffic, noted(replay.run()))
     costs = {number: prices.cost(bill) if bill else ZERO for number, bill in enumerate(bills, 1)}
-    limits, unexplained, code = dict(costs), list[Finding](), causes()[NOT_EXPLAINED]
+    limits, unexplained, code = dict(costs), list[Finding](), causes()[UNEXPLAINED]
     for (number, _), span in spans.items():
         if span.loss is None and (cost := span.cost(prices)) > 0:
             limits[number] -= cost
@@ -341,7 +340,7 @@ def explain_account(account: BillAccount) -> Explanation:
         token_source=FROM_BILLS,
         open_share=0.0,
         billed=total.cost,
-        not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == NOT_EXPLAINED],
+        not_explained=[_as_finding(one, numbers) for one in account.rewrites if one.cause == UNEXPLAINED],
         notes=notes,
         warm=WarmReads(account.warm_calls, account.warm_tokens),
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -17,7 +17,7 @@ from cachecost.account.causes import Cause, cause_events, coded_causes
 from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.base.formatting import duration
 from cachecost.caches.expiry import has_expired
-from cachecost.conversations.input_files import BilledCall, SessionFile
+from cachecost.conversations.input_files import BilledCall, PrefixKind, SessionFile
 from cachecost.conversations.start_times import REQUESTS, is_whole
 from cachecost.providers.rules import ModelRules
 from cachecost.providers.usage import USUAL_TTL_S, ttl_seconds
@@ -25,7 +25,9 @@ from cachecost.providers.usage import USUAL_TTL_S, ttl_seconds
 LOOKBACK_WITHOUT_RULES = 20
 SHORTEST_CALL_S = 0.05
 """Seconds from one call to the next that needs its answer: no model is faster."""
-NO_CHANGES = frozenset({"human", "error", "skill", "continued"})
+NO_CHANGES = frozenset(
+    {"human", "error", "skill", "continued", "woken", "task", "hook", "command", "media", "plan", "folder"}
+)
 """Events that change nothing that was sent before."""
 
 
@@ -56,6 +58,8 @@ class Rewrite:
     """Whether the static prefix is known to have been read; where its length is unknown, neither may hold."""
     is_at_static: bool = False
     """Whether the static prefix was read, and not the first message to its end."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """Events between the two calls that their bills and answers show, and the words for what does."""
 
     @property
     def idle_s(self) -> float | None:
@@ -63,9 +67,13 @@ class Rewrite:
 
     def has(self, event: str) -> bool:
         """Whether an event lies between the two calls; of an upgrade also where they are in different files."""
-        return event in self.call.events or (
-            event == "client"
-            and (bool(self.call.version and self.before.version) and self.call.version != self.before.version)
+        return (
+            event in self.call.events
+            or event in self.shown
+            or (
+                event == "client"
+                and (bool(self.call.version and self.before.version) and self.call.version != self.before.version)
+            )
         )
 
 
@@ -79,33 +87,18 @@ class CauseEvidence:
 
 UNSPECIFIC = ("unavailable", "previous_message_not_found")
 """Values of the API's `diagnostics.cache_miss_reason` that do not say what changed."""
-BEFORE = {
-    "tool_search": "after a ToolSearch result",
-    "skill": "after a skill was loaded",
-    "resume": "after the session was resumed",
-    "human": "at a user message",
-}
-"""What stood before a call whose loss nothing explains; of what a tool brought in, nothing else is said."""
+
+
+UNEXPLAINED: Cause = "billed_not_explained"
 
 
 def find_evidence(rewrite: Rewrite) -> CauseEvidence:
-    """The cause of a rewrite, by the first condition that holds; `billed_not_explained` where none does.
+    """The cause of a rewrite, by the first condition that holds; `UNEXPLAINED`, without words, where none does.
 
     What the content shows (a compaction, another model) comes before time, and time before what may only have happened
     at the same moment (an upgrade, a resume).
     """
-    found = next(_find_causes(rewrite), None)
-    if found is not None:
-        return found
-    read, idle = rewrite.call.read, rewrite.idle_s
-    after = f"{duration(idle)} after caching" if idle is not None else "after caching"
-    lost = "nothing was found: tools, system prompt and messages were written again"
-    if read:
-        lost = f"only the first {read:,} were found"
-    if rewrite.is_at_static:
-        lost = f"only the first {read:,} (tools and system prompt) were found: all messages were written again"
-    words = [f"{after} {rewrite.state.tokens:,} tokens {lost}", place_before(rewrite.call)]
-    return CauseEvidence("billed_not_explained", ", ".join(filter(None, words)))
+    return next(_find_causes(rewrite), CauseEvidence(UNEXPLAINED, ""))
 
 
 def _find_causes(rewrite: Rewrite) -> Iterator[CauseEvidence]:
@@ -155,36 +148,28 @@ def _find_events(rewrite: Rewrite, decides: str = "") -> Iterator[CauseEvidence]
     is_reached = {"static": rewrite.is_static, "not kept": not rewrite.keeps_static, "any": True}
     for one in cause_events():
         if one.decides == decides and rewrite.has(one.event) and is_reached[one.lost]:
-            yield CauseEvidence(one.cause, one.words.format(before=rewrite.before, call=rewrite.call))
-
-
-def place_before(call: BilledCall) -> str:
-    """What stood before a call; what a tool brought in comes before all else. "": nothing of note."""
-    found = [words for event, words in BEFORE.items() if event in call.events]
-    return ", ".join(found[:1] if {"tool_search", "skill"}.intersection(call.events) else found)
+            words = rewrite.shown.get(one.event) or one.words.format(before=rewrite.before, call=rewrite.call)
+            yield CauseEvidence(one.cause, words)
 
 
 CHARACTERS_PER_TOKEN = 4
 """Rough: only for the first message of sub-agents that start together, a small part of their prompt."""
 SAME_SIZE = 0.05
 """Prefixes of agents of unknown type are taken as one if their sizes differ by less."""
-Kind = tuple[str, str, str, str, str]
-"""Host, model, client version, and the type of the sub-agent ("main": none), the client."""
 
 
 @dataclass(slots=True)
 class SharedPrefixes:
     """The first calls of all files by kind, and when calls of each kind kept their prefix alive."""
 
-    _firsts: dict[Kind, list[tuple[SessionFile, BilledCall]]] = field(default_factory=lambda: defaultdict(list))
-    _touches: dict[Kind, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
+    _firsts: dict[PrefixKind, list[tuple[SessionFile, BilledCall]]] = field(default_factory=lambda: defaultdict(list))
+    _touches: dict[PrefixKind, list[tuple[float, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, file: SessionFile, call: BilledCall, is_first: bool) -> None:
         """Note a call. Calls without a time say nothing here; those of logs with requests are compared by content."""
         if call.start is None or file.client == REQUESTS:
             return
-        agent_type = call.agent_type or ("agent" if call.agent else "main")
-        kind = (call.host, call.model, call.version, agent_type, file.client)
+        kind = file.prefix_kind(call)
         self._touches[kind].append((call.start, "1h" if call.tokens[3] else "5m" if call.tokens[2] else ""))
         if is_first:
             self._firsts[kind].append((file, call))
@@ -244,8 +229,44 @@ TOLERANCE = 2
 FindRules = Callable[[BilledCall], ModelRules | None]
 
 
+class TurnThinking(msgspec.Struct, gc=False):
+    """The calls from a person's message, a command or a skill to the next, and what shows whether they think."""
+
+    asks: bool | None
+    """As `BilledCall.thinking`."""
+    is_whole: bool
+    """Whether its beginning is recorded."""
+    thinks: bool = False
+    calls: int = 0
+
+    @property
+    def is_on(self) -> bool | None:
+        """Whether thinking is on; None where its message does not ask for it and no answer has any."""
+        return True if self.asks or self.thinks else self.asks
+
+    def shows_switch(self, before: TurnThinking, tail: int) -> bool:
+        """Whether thinking was switched since the turn `before`. `tail` is by how much more stands after the last
+        breakpoint of a model that always thinks: thinking lengthens it (0: the model decides by itself)."""
+        if not (self.is_whole and before.is_whole) or bool(self.is_on) == bool(before.is_on):
+            return False
+        if None not in (self.is_on, before.is_on) or self.asks or before.asks:
+            return True
+        return tail > 0 if self.is_on else tail < 0
+
+
+def find_turns(calls: Sequence[BilledCall]) -> list[TurnThinking]:
+    """The turn of each call."""
+    turns: list[TurnThinking] = []
+    for call in calls:
+        is_same = 0 < call.before <= len(turns) and "human" not in call.events
+        turns.append(turns[call.before - 1] if is_same else TurnThinking(call.thinking, "human" in call.events))
+        turns[-1].thinks |= call.has_thinking
+        turns[-1].calls += 1
+    return turns
+
+
 class LastCall(msgspec.Struct, gc=False):
-    """The last call of a session's main thread, the cache after it, and the length of its static prefix.
+    """The last call of a session's main thread, the cache after it, the length of its static prefix, and its turn.
 
     `begin` is what the first call of the thread had cached: static prefix and first message.
     """
@@ -254,6 +275,42 @@ class LastCall(msgspec.Struct, gc=False):
     state: CachedPrefix
     static_tokens: int
     begin: int
+    turn: TurnThinking
+
+    def static_length(self, call: BilledCall, rules: ModelRules | None) -> int:
+        """The length of the static prefix of a call that continues it, as far as it is known (0: not)."""
+        known = self.static_tokens
+        if known and rules is not None and abs(call.read - known) == rules.hidden.adaptive_prefix:
+            return call.read
+        # Less than the first call had cached is all before its message, or where that changed a part of it.
+        is_changed = call.is_summed or "tools" in call.events or "system" in call.events
+        return known or (call.read if call.read < self.begin and not is_changed else 0)
+
+    def shown_events(self, rewrite: Rewrite, turn: TurnThinking) -> Iterator[tuple[str, str]]:
+        """What bills and answers show between this call and a rewrite in `turn`: events and their words."""
+        call, before, rules, was, now = rewrite.call, rewrite.before, rewrite.rules, self.turn, turn
+        if rules is not None and now is not was and "disabled" in (rules.accepted_thinking or ()):
+            longer, step = call.read - self.static_tokens, rules.hidden.adaptive_prefix
+            is_fixed = "adaptive" not in (rules.accepted_thinking or ())
+            tail = call.tokens[0] - before.tokens[0] if is_fixed else 0
+            if step and self.static_tokens and abs(longer) == step:
+                relation = "longer" if longer > 0 else "shorter"
+                yield "thinking", f"{SWITCHED[longer > 0]}: tools and system prompt are {step} tokens {relation}"
+            elif now.shows_switch(was, tail):
+                place, calls = ("the turn before", was.calls) if now.is_on else ("this turn", now.calls)
+                answers = (
+                    f"none of the {calls} answers of {place} has"
+                    if calls > 1
+                    else f"the answer of {place} does not have"
+                )
+                yield "thinking", f"{SWITCHED[bool(now.is_on)]}: {answers} any"
+        shorter = before.total_input - call.total_input
+        is_known = rewrite.keeps_static and not before.is_summed and not (rules is not None and rules.is_automatic)
+        if is_known and shorter > TOLERANCE:
+            yield "shorter", f"the prompt is {shorter:,} tokens shorter than before: earlier messages were taken out"
+
+
+SWITCHED = {True: "thinking was switched on", False: "thinking was switched off"}
 
 
 def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, LastCall]) -> Iterator[Rewrite]:
@@ -265,18 +322,16 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
     known: list[LastCall | None] = [None]
     lengths = [0]  # of the static prefix: what the first call read, else what a later one read of it alone; 0: unknown
     ended: dict[str, LastCall | None] = {}
-    for call in file.calls:
+    for call, turn in zip(file.calls, find_turns(file.calls), strict=True):
         rules = rules_of(call)
         earlier = _find_continued(call, known, last_of)
         is_copied = earlier is not None and has_time_of_copy(call, earlier.call)
         if earlier is not None:
             if is_copied:
                 earlier.state.touched = None
-            # Less than the first call had cached is all before its message, or where that changed a part of it.
-            is_changed = call.is_summed or "tools" in call.events or "system" in call.events
-            length = earlier.static_tokens or (call.read if call.read < earlier.begin and not is_changed else 0)
+            length = earlier.static_length(call, rules)
             if not call.is_summed and (found := _find_rewrite(call, earlier, length, rules, is_copied)):
-                yield found
+                yield replace(found, shown=dict(earlier.shown_events(found, turn)))
         elif call.before and "clear" not in call.events:
             length = lengths[call.before]
         else:
@@ -286,7 +341,7 @@ def find_rewrites(file: SessionFile, rules_of: FindRules, last_of: dict[str, Las
         if not call.is_summed:
             state = state_after(call, earlier.state if earlier else None, rules)
             state.touched = None if is_copied else state.touched
-            known[-1] = LastCall(call, state, length, earlier.begin if earlier else state.tokens)
+            known[-1] = LastCall(call, state, length, earlier.begin if earlier else state.tokens, turn)
         if not call.agent:
             ended[call.session] = known[-1]
     for session, last in ended.items():  # one that implies no prefix makes the next file of its session a beginning

@@ -4,20 +4,35 @@
 """
 
 from __future__ import annotations
+
 from bisect import insort
-from cachecost.account.causes import Cause
-from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
-from cachecost.analysis.bill.call_prices import CallPrices, missing_output
-from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
-from cachecost.base.structs import replace
-from cachecost.conversations.input_files import BilledCall, SKILL, SessionFile
-from cachecost.providers.clients.settings import client_settings
-from cachecost.providers.usage import COST_CLASSES, NO_AMOUNTS, PER_TOKEN, Prices, SMALLEST_PART, ToolUses, Usage, ZERO, add_uses, call_amounts, plus, usage_of
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
+
+from cachecost.account.causes import Cause
+from cachecost.analysis.bill.account import BillAccount, BilledRewrite, session_key
+from cachecost.analysis.bill.call_prices import CallPrices, missing_output
+from cachecost.analysis.bill.prompt_results import PromptResults, prompt_results
+from cachecost.base.structs import replace
+from cachecost.conversations.input_files import SKILL, BilledCall, SessionFile
+from cachecost.providers.clients.settings import client_settings
+from cachecost.providers.usage import (
+    COST_CLASSES,
+    NO_AMOUNTS,
+    PER_TOKEN,
+    SMALLEST_PART,
+    ZERO,
+    Prices,
+    ToolUses,
+    Usage,
+    add_uses,
+    call_amounts,
+    plus,
+    usage_of,
+)
 
 NO_TOKENS = (0, 0, 0, 0, 0)
 RowKey = tuple[str, str]

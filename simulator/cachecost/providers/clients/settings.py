@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
@@ -79,6 +79,29 @@ class PartialOutput(msgspec.Struct, frozen=True):
     source: str
 
 
+class ClientFault(msgspec.Struct, frozen=True):
+    """A reported fault of the client that makes it pay again, and the losses that have its form.
+
+    `since` and `last` are the oldest and the newest version in which it was seen, `mended_in` the first without it ("":
+    none is known). The cache breaks at one of `places`, or the loss has such a cause, after one of the events of
+    `after` (none: whatever stands before), on one of `models` (none: any).
+    """
+
+    report: str
+    date: str
+    title: str
+    since: str
+    last: str
+    places: tuple[str, ...]
+    mended_in: str = ""
+    after: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return f"as in {self.report.partition('/')[2]}{f', mended in {self.mended_in}' if self.mended_in else ''}"
+
+
 class ClientSettings(msgspec.Struct, frozen=True):
     """The table of a client. Settings files are in their order of precedence, the one that wins first."""
 
@@ -91,6 +114,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
     subscription_ttls: tuple[SubscriptionTTL, ...]
     partial_output: PartialOutput
     message_breakpoints: tuple[MessageBreakpoints, ...]
+    faults: tuple[ClientFault, ...]
 
 
 TTL_SCOPES = {"main_ttl": "the main conversation", "side_ttl": "sub-agents"}
@@ -115,6 +139,7 @@ def client_settings(name: str = "claude_code") -> ClientSettings:
         tuple(SubscriptionTTL(**row) for row in table["subscription_ttl"]),
         PartialOutput(**table["partial_output"]),
         tuple(MessageBreakpoints(**row) for row in table["message_breakpoints"]),
+        tuple(ClientFault(**_frozen(row | {"date": row["date"].isoformat()})) for row in table["fault"]),
     )
 
 
@@ -131,6 +156,7 @@ LATEST = (10**9,)
 Row = TypeVar("Row", SubscriptionTTL, MessageBreakpoints)
 
 
+@lru_cache(maxsize=1024)
 def version_key(version: str | None) -> tuple[int, ...]:
     """The numbers of "2.1.330", for comparison; `LATEST` where there are none."""
     numbers = tuple(map(int, NUMBERS.findall((version or "").split("-")[0])))
@@ -149,6 +175,25 @@ def message_breakpoints(version: str | None, name: str = "claude_code") -> int:
     """How many messages of a request have a breakpoint; an unknown version is the newest."""
     rows = client_settings(name).message_breakpoints
     return (row_at(rows, version) or rows[0]).count
+
+
+FAULTS_OF = {"claude-code": "claude_code"}
+"""The tables of clients, by the names of the readers of their sessions."""
+
+
+def find_fault(client: str, version: str, model: str, place: str, before: Collection[str]) -> ClientFault | None:
+    """The known fault of a client whose losses have this form: the version, the place, and what stands before. The
+    first of the table; None where none fits or the version is not known."""
+    key = version_key(version)
+    if client not in FAULTS_OF or key == LATEST:
+        return None
+    for row in client_settings(FAULTS_OF[client]).faults:
+        ends_before = key < version_key(row.mended_in) if row.mended_in else key <= version_key(row.last)
+        if not ends_before or key < version_key(row.since) or place not in row.places:
+            continue
+        if (not row.after or not set(row.after).isdisjoint(before)) and (not row.models or model in row.models):
+            return row
+    return None
 
 
 TRUE = ("1", "true", "yes", "on")

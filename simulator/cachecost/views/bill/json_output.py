@@ -152,7 +152,7 @@ def csv_rows(summary: BillSummary) -> Iterator[dict[str, Any]]:
 
 def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
     """A call that paid again for what had been cached."""
-    call = rewrite.call
+    call, loss = rewrite.call, rewrite.unexplained
     return {
         "cause": rewrite.cause,
         "session": call.session,
@@ -168,6 +168,9 @@ def rewrite_object(rewrite: BilledRewrite) -> dict[str, Any]:
         "idle_s": rewrite.idle_s,
         "message": rewrite.words,
         "cache_miss_reason": call.miss_reason or None,
+        "broke_at": loss and pick(loss.place, "place", "tokens", "call", "calls_back"),
+        "stood_before": list(loss.before) if loss else [],
+        "known_fault": rewrite.fault and pick(rewrite.fault, "report", "date", "title", "mended_in"),
     }
 
 

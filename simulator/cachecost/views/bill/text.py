@@ -391,6 +391,8 @@ def what_came_before(one: TimelineCall, first_words: Mapping[int, str], model: s
     for event in call.events:
         if one.before is None and (one.agent_number or event not in ("human", "clear", "resume")):
             continue  # nothing was there that could have changed, and what a sub-agent was asked is no person's message
+        if event == "command" and one.number in first_words:
+            continue  # the words are the command
         text = EVENTS.get(event, event)
         if event == "human" and one.number in first_words:
             text = f"“{first_words[one.number]}”"

@@ -6,6 +6,7 @@ msgspec skips what is not needed: half of a transcript's bytes are for the clien
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -45,10 +46,23 @@ ATTACHMENTS = {
     "agent_listing_delta": "agents",
     "skill_listing": "agents",
     "date_change": "date",
+    "hook_additional_context": "hook",
+    "hook_blocking_error": "hook",
+    "plan_mode": "plan",
+    "plan_mode_reentry": "plan",
+    "plan_mode_exit": "plan",
+    "task_status": "task",
 }
-"""Types of attachments that say that the tools or the system prompt changed."""
+"""Types of attachments that say what changed or came in."""
 TOOL_EVENTS = {b'"ToolSearch"': "tool_search", b'"Skill"': "skill"}
 """Tools of the client whose results bring definitions or instructions into the prompt, as JSON names."""
+OPENING = re.compile(
+    rb'(?:"|\[\{"type": ?"text", ?"text": ?")(<task-notification>|Stop hook feedback|<command-(?:name|message)>)'
+)
+OPENINGS = {b"<task-notification>": "task", b"Stop hook feedback": "hook"}
+"""How texts begin that no person wrote; the others are slash commands."""
+PLAN_MODE = "plan"
+MEDIA = (b'"image"', b'"document"')
 IMAGE_BYTES = 6_000
 """Of a text with about as many tokens as an image, which is billed by its area and not by its bytes."""
 
@@ -104,13 +118,18 @@ class InputPiece(Piece, gc=False):
     content: msgspec.Raw = msgspec.Raw(b"")
 
     @property
+    def has_media(self) -> bool:
+        start = bytes(memoryview(self.content)[:40])
+        return self.type in ("image", "document") or any(kind in start for kind in MEDIA)
+
+    @property
     def size(self) -> int:
         """The length of its content as JSON; of an image, that of a text with as many tokens."""
         if self.type == "image":
             return IMAGE_BYTES
         content = memoryview(self.content)
         if len(content) > IMAGE_BYTES and bytes(content[:1]) == b"[":
-            return sum(piece.size for piece in input_pieces(self.content)[0])
+            return sum(piece.size for piece in input_facts(self.content).pieces)
         return len(memoryview(self.text)) + len(content)
 
 
@@ -171,11 +190,17 @@ class Attachment(msgspec.Struct, gc=False):
     type: str = ""
     hookEvent: str | None = None  # noqa: N815 - the transcript's name
     hookName: str | None = None  # noqa: N815
+    commandMode: str | None = None  # noqa: N815
 
 
 class ThinkingMetadata(msgspec.Struct, gc=False, frozen=True):
     level: str | None = None
     disabled: bool | None = None
+    maxThinkingTokens: int | None = None  # noqa: N815 - the transcript's name
+
+    @property
+    def is_on(self) -> bool:
+        return not self.disabled and self.level != "none" and self.maxThinkingTokens != 0
 
 
 class RequestParams(msgspec.Struct, gc=False):
@@ -240,6 +265,8 @@ class TranscriptLine(RecordLine, gc=False):
     requestId: str | None = None  # noqa: N815
     version: str | None = None
     isCompactSummary: bool | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    permissionMode: str | None = None  # noqa: N815
     isApiErrorMessage: bool | None = None  # noqa: N815
     thinkingMetadata: ThinkingMetadata | None = None  # noqa: N815
     message: LineMessage | None = None
@@ -355,19 +382,36 @@ def is_client_generated(line: TranscriptLine, message: LineMessage) -> bool:
     return message.model == SYNTHETIC or bool(line.isApiErrorMessage)
 
 
-def input_pieces(content: msgspec.Raw) -> tuple[list[InputPiece], bytes]:
-    """The blocks of a message, and the command of a person in it (b"": none)."""
+class InputFacts(NamedTuple):
+    """What a user message holds: its blocks, the event that its opening shows ("": none), the command of a person in it
+    (b"": none), and whether it brings an image or a PDF."""
+
+    pieces: list[InputPiece]
+    opening: str = ""
+    command: bytes = b""
+    has_media: bool = False
+
+    @property
+    def types(self) -> list[str]:
+        return [piece.type for piece in self.pieces]
+
+
+def input_facts(content: msgspec.Raw) -> InputFacts:
+    """What the content of a user message says."""
     start = bytes(memoryview(content)[:80])
+    opened = OPENING.match(start)
+    opening = OPENINGS.get(opened[1], "command") if opened else ""
     if start[:1] == b'"':
         before, found, rest = start.partition(COMMAND)  # as in `<command-name>/compact</command-name>`
         command = rest.partition(b"<")[0].strip() if found and len(before) < 60 else b""
-        return [InputPiece(text=content)], command
+        return InputFacts([InputPiece(text=content)], opening, command)
     if start[:1] != b"[":
-        return [], b""
+        return InputFacts([])
     try:
-        return [piece if isinstance(piece, InputPiece) else InputPiece() for piece in _decode_pieces(content)], b""
+        pieces = [piece if isinstance(piece, InputPiece) else InputPiece() for piece in _decode_pieces(content)]
     except msgspec.ValidationError:
-        return [InputPiece(str(kind_of(block))) for block in json_value(bytes(content))], b""
+        return InputFacts([InputPiece(str(kind_of(block))) for block in json_value(bytes(content))])
+    return InputFacts(pieces, opening, b"", any(piece.has_media for piece in pieces))
 
 
 def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
@@ -375,7 +419,7 @@ def answer_pieces(content: msgspec.Raw) -> list[AnswerPiece]:
     try:
         return _decode_answer(content)
     except msgspec.DecodeError:
-        return [AnswerPiece(piece.type) for piece in input_pieces(content)[0]]
+        return [AnswerPiece(type=kind) for kind in input_facts(content).types]
 
 
 def digest(raw: msgspec.Raw) -> bytes:

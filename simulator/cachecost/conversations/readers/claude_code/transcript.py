@@ -53,6 +53,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     BOUNDARIES,
     COMMANDS,
     MAIN_KINDS,
+    PLAN_MODE,
     THINKING,
     TOOL_EVENTS,
     InputPiece,
@@ -67,7 +68,7 @@ from cachecost.conversations.readers.claude_code.lines import (
     counts_nothing,
     decode_line,
     digest,
-    input_pieces,
+    input_facts,
     is_client_generated,
     modes_in,
 )
@@ -90,8 +91,12 @@ class ChainState(msgspec.Struct, array_like=True, gc=False):
     is_side: bool
     step: int = 0
     time: float | None = None
-    thinking: tuple[str | None, bool | None] | None = None
+    thinking: tuple[str | None, bool | None, int | None] | None = None
     has_image: bool = False
+    thinks: bool | None = None
+    """Whether the turn's message asks for thinking; None: it does not say."""
+    mode: str = ""
+    folder: str = ""
 
 
 class PendingEvents(msgspec.Struct, array_like=True, gc=False):
@@ -335,6 +340,7 @@ class Transcript:
             is_summed=len(usage.iterations or ()) > 1 or any((usage.server_tool_use or {}).values()),
             agent_type=line.attributionAgent or "",
             is_output_partial=message.is_partial,
+            thinking=state.chains[chain].thinks,
         )
         if before:
             earlier = state.calls[before - 1]
@@ -406,29 +412,44 @@ class Transcript:
             hook, _, source = (line.attachment.hookName or "").partition(":")
             if line.attachment.type in ATTACHMENTS:
                 pending.add(ATTACHMENTS[line.attachment.type])
+            elif line.attachment.commandMode == "task-notification":
+                pending.add("task")
             elif hook == "SessionStart" and source in ("resume", "clear"):
                 pending.add(source)
 
     def _note_input(
         self, line: TranscriptLine, message: LineMessage, chain: ChainState, pending: PendingEvents
     ) -> None:
-        pieces, command = input_pieces(message.content)
-        types = [piece.type for piece in pieces]
-        pending.add_input(pieces, self.state.tools, line.sourceToolUseID or "")
-        pending.blocks += len(types)
+        found = input_facts(message.content)
+        pending.add_input(found.pieces, self.state.tools, line.sourceToolUseID or "")
+        pending.blocks += len(found.types)
         pending.chars += len(memoryview(message.content))
         if line.isCompactSummary:
             pending.add("compaction")
-        elif any(kind != "tool_result" for kind in types):
+        elif any(kind != "tool_result" for kind in found.types):
             pending.add("human")
-        if command in COMMANDS:
-            pending.add(COMMANDS[command])
-        if "image" in types and not chain.has_image:
-            chain.has_image = True
-            pending.add("images")
+            if not line.isMeta or "skill" in pending.events:  # what a skill brings in begins a turn of its own
+                chain.thinks = line.thinkingMetadata.is_on if line.thinkingMetadata else None
+        is_first_image = "image" in found.types and not chain.has_image
+        chain.has_image = chain.has_image or is_first_image
+        is_switched = line.permissionMode and chain.mode and line.permissionMode != chain.mode
+        shown = {
+            COMMANDS.get(found.command, ""): True,
+            found.opening: True,
+            "images": is_first_image,
+            "media": found.has_media and not is_first_image,
+            "woken": chain.is_side and chain.step and "human" in pending.events and not line.isMeta,
+            "plan": is_switched and PLAN_MODE in (line.permissionMode, chain.mode),
+            "folder": line.cwd and chain.folder and line.cwd != chain.folder,
+        }
+        for event in (event for event, holds in shown.items() if event and holds):
+            pending.add(event)
+        chain.mode, chain.folder = line.permissionMode or chain.mode, line.cwd or chain.folder
         if line.thinkingMetadata:
-            thinking = (line.thinkingMetadata.level, line.thinkingMetadata.disabled)
-            if chain.thinking not in (None, thinking):
+            stated = line.thinkingMetadata
+            thinking = (stated.level, stated.disabled, stated.maxThinkingTokens)
+            pairs = zip(chain.thinking or (), thinking, strict=False)
+            if any(None not in pair and pair[0] != pair[1] for pair in pairs):  # another client may state another field
                 pending.add("thinking")
             chain.thinking = thinking
 
