@@ -121,6 +121,23 @@ def has_breakpoints(request: Request) -> bool:
     return bool(request.breakpoints) or request.automatic is not None
 
 
+def continue_request(request: Request, thread: Thread, fixed: Collection[object] = ()) -> Request:
+    """The request with its thread gone on to `thread`. Breakpoints with the keys `fixed` stay, the others in messages
+    keep their distance to the end."""
+    placed: dict[object, Breakpoint] = {}
+    for one in request.breakpoints:
+        if one.node is not None and one.block_key not in fixed:
+            node = thread.up_to(thread.length - (request.thread.length - one.node.length))
+            blocks = node.message_blocks
+            index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
+            if not blocks or blocks[index].is_thinking:
+                continue
+            one = replace(one, node=node, index=index)
+        placed[one.block_key] = one
+    breakpoints = tuple(sorted(placed.values(), key=lambda one: one.prompt_order))
+    return replace(request, thread=thread, breakpoints=breakpoints)
+
+
 class ThreadChange:
     """Rewrites threads message by message. Shared parts of threads are rewritten once."""
 
