@@ -15,7 +15,14 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.structs import replace
-from cachecost.changes.offers import SCOPES, cause_options, deferred_options, hour_options, scoped_ttl_options
+from cachecost.changes.offers import (
+    SCOPES,
+    cause_changes,
+    cause_options,
+    deferred_options,
+    hour_options,
+    scoped_ttl_options,
+)
 from cachecost.changes.option import (
     CONTENT,
     MODEL,
@@ -410,6 +417,8 @@ class RecordingProfile:
         """An option that is not offered; None: no such name. Raises CannotEvaluate: a model not served."""
         kind, _, value = name.partition("=")
         try:
+            if any(change.name == name for change in cause_changes()):
+                return next(one for one in cause_options(self.traffic, name) if one.name == name)
             if kind == "model" and self.main:
                 return self._model_option(self.main, value)
             if kind == "breakpoints":

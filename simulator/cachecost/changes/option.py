@@ -37,7 +37,7 @@ from cachecost.strategies.changes.keepalive import KeepAlive
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`change` makes other steps of steps; options are applied in the order of their `rank`, of a `kind` only one.
+    """`change` makes other steps of steps; options are applied by `rank` and `order`, of a `kind` only one.
 
     `unsupported` says why the recording cannot tell what it saves, `unchanged` why nothing would change ("": it can,
     it would). `counts_anew`: the tokens are those of another tokenizer, so that their error is its own.
@@ -54,6 +54,7 @@ class Option:
     keeps_answers: bool = True
     counts_anew: bool = False
     is_batch: bool = False
+    order: int = 0
 
     @property
     def keeps_prompts(self) -> bool:
