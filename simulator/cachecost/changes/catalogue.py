@@ -179,6 +179,61 @@ def to_host(call: Call, traffic: Workload, host: str) -> Call:
     return replace(call, host=host, request=request)
 
 
+def batch_and_residency_options(calls: Sequence[Call], main: MainModel | None) -> Iterator[Option]:
+    """All calls in batches; US-only inference if the calls do not request it, else inference anywhere."""
+    sent = {call.request.thread for call in calls}
+    waiting = sum(
+        any(
+            node.parent in sent
+            for node in call.request.thread.back()
+            if node.message and node.message.role == "assistant"
+        )
+        for call in calls
+    )
+    why = f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
+    yield Option(
+        "batch",
+        "batch",
+        "all calls in batches, at half the price",
+        change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
+        MODEL,
+        "Cache hits in batches are best effort: the range is from every possible hit to none",
+        why if waiting else "",
+        "all calls are in batches already" if all(call.is_batch for call in calls) else "",
+        is_batch=True,
+    )
+    if main is not None and main.host not in HOSTS:
+        return
+    inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
+    name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
+    geo = {} if inside else {"inference_geo": "us"}
+
+    def change(call: Call) -> Call:
+        params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
+        return replace(call, request=replace(call.request, params={**params, **geo}))
+
+    yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
+
+
+def host_options(traffic: Workload, main: MainModel, today: date | None) -> Iterator[Option]:
+    """The other hosts, at the endpoint that the bare name of the model stands for; not supported where it is
+    withdrawn on the last day of the recording or today."""
+    name = catalogue(main.host).model(main.rules.model).name
+    last = max((day for day in (main.rules.day, today) if day), default=None)
+    for host in HOSTS:
+        if host != main.host and is_served(host, name, main.rules.day):
+            yield Option(
+                f"host={host}",
+                "host",
+                f"all calls go to {host}: its lookback, minimums, scope and prices",
+                change_calls(partial(to_host, traffic=traffic, host=host)),
+                MODEL,
+                f"{SAME_OUTPUT}. A bare model name means the host's default endpoint. Automatic caching becomes a "
+                "breakpoint on the last block where the host has none",
+                withdrawn(host, name, last),
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class RecordingProfile:
     """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`.
@@ -235,7 +290,7 @@ class RecordingProfile:
             yield from scoped_ttl_options(self.traffic, self.short_s)
         yield from compaction_options(self.traffic, self.lengths)
         if reads_prompts:
-            yield from self._batch_and_residency_options()
+            yield from batch_and_residency_options(calls, self.main)
         if self.main:
             yield from self._model_options(self.main)
             agents = [call for call in self.traffic.calls if call.agent]
@@ -243,7 +298,7 @@ class RecordingProfile:
             if side is not None:
                 yield from self._model_options(side, of_agents=True)
             if looks_back:
-                yield from self._host_options(self.main)
+                yield from host_options(self.traffic, self.main, self.today)
 
     def _model_options(self, main: MainModel, of_agents: bool = False) -> Iterator[Option]:
         """The models that the host serves on the last day of the recording and today, for the calls of its most
@@ -285,42 +340,6 @@ class RecordingProfile:
             "" if is_marked else "no call has a breakpoint, so there is nothing to keep alive",
         )
 
-    def _batch_and_residency_options(self) -> Iterator[Option]:
-        """All calls in batches; US-only inference if the calls do not request it, else inference anywhere."""
-        calls = self.traffic.calls
-        sent = {call.request.thread for call in calls}
-        waiting = sum(
-            any(
-                node.parent in sent
-                for node in call.request.thread.back()
-                if node.message and node.message.role == "assistant"
-            )
-            for call in calls
-        )
-        why = f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
-        yield Option(
-            "batch",
-            "batch",
-            "all calls in batches, at half the price",
-            change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
-            MODEL,
-            "Cache hits in batches are best effort: the range is from every possible hit to none",
-            why if waiting else "",
-            "all calls are in batches already" if all(call.is_batch for call in calls) else "",
-            is_batch=True,
-        )
-        if self.main is not None and self.main.host not in HOSTS:
-            return
-        inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
-        name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
-        geo = {} if inside else {"inference_geo": "us"}
-
-        def change(call: Call) -> Call:
-            params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
-            return replace(call, request=replace(call.request, params={**params, **geo}))
-
-        yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
-
     def _model_option(self, main: MainModel, name: str, of_agents: bool = False) -> Option:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
@@ -354,24 +373,6 @@ class RecordingProfile:
             keeps_answers=False,
             counts_anew=counts_anew,
         )
-
-    def _host_options(self, main: MainModel) -> Iterator[Option]:
-        """The other hosts, at the endpoint that the bare name of the model stands for; not supported where it is
-        withdrawn on the last day of the recording or today."""
-        name = catalogue(main.host).model(main.rules.model).name
-        last = max((day for day in (main.rules.day, self.today) if day), default=None)
-        for host in HOSTS:
-            if host != main.host and is_served(host, name, main.rules.day):
-                yield Option(
-                    f"host={host}",
-                    "host",
-                    f"all calls go to {host}: its lookback, minimums, scope and prices",
-                    change_calls(partial(to_host, traffic=self.traffic, host=host)),
-                    MODEL,
-                    f"{SAME_OUTPUT}. A bare model name means the host's default endpoint. Automatic caching becomes a "
-                    "breakpoint on the last block where the host has none",
-                    withdrawn(host, name, last),
-                )
 
     def retired_models(self) -> dict[str, date]:
         """The models that are not offered since they were retired after the recording, and the last day of each."""

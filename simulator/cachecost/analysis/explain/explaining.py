@@ -409,7 +409,8 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     moved = f"workspace changed from {old_workspace or 'the default one'} to {workspace or 'the default one'}"
     if old_host != host:
         moved = f"host changed from {old_host} to {host}"
-    was, now = (_parameter_text(loss.cause, one) for one in (before, request))
+    stated = (changed_parameter(loss.cause, one) for one in (before, request))
+    was, now = (one if isinstance(one, str) else dumps(one, ensure_ascii=False) for one in stated)
     if loss.cause == "upstream_changed":
         was, now = (place.partition(VIA)[2] or "one not named" for place in (loss.place_before, loss.place))
     return causes()[loss.cause].sentence.format(
@@ -433,11 +434,6 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
         moved=moved,
         misplaced=misplaced,
     )
-
-
-def _parameter_text(cause: str, request: Request) -> str:
-    stated = changed_parameter(cause, request)
-    return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
 
 
 Costs = Mapping[int, Decimal]
