@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -40,14 +39,13 @@ from cachecost.changes.option import (
 )
 from cachecost.changes.steps import (
     PartPool,
-    StepChange,
     add_pings,
     change_calls,
     has_breakpoints,
 )
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.request import block_of, sent_breakpoints
 from cachecost.providers.hosts import catalogue, host_of
 from cachecost.providers.prices import STANDARD, Prices, last_day, list_models, must_be_served, withdrawn
@@ -59,52 +57,33 @@ from cachecost.tokens.calibration import CLAUDE
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """Tools sorted by name, and the keys of their definitions sorted."""
-    lists = list({call.request.tools for call in calls if call.request.tools.blocks})
-    orders = Counter(tuple(sorted(block.digest for block in part.blocks)) for part in lists)
-    is_reordered = any(count > 1 for count in orders.values())
-    by_name = all(block.content is not None for part in lists for block in part.blocks)
-    spellings: dict[bytes, set[bytes]] = {}
-    if by_name:
-        for block in (block for part in lists for block in part.blocks):
-            spellings.setdefault(canonical(block).digest, set()).add(block.digest)
-    is_respelled = any(len(one) > 1 for one in spellings.values())
+    """Tools sorted by name, and the keys of their definitions sorted. Breakpoints keep their positions in the list."""
+    lists = {call.request.tools for call in calls if call.request.tools.blocks}
+    has_names = all(block.content is not None for part in lists for block in part.blocks)
+    parts, made = PartPool(), dict[Part, Part]()
 
-    def sort_tools(tools: Sequence[Block]) -> list[Block]:
-        if any(block.content is None for block in tools):
-            return sorted(tools, key=lambda block: block.digest)
-        return sorted(tools, key=lambda block: (str((block.content or {}).get("name") or ""), block.digest))
+    def sort_tools(part: Part) -> Part:
+        if part not in made:
+            blocks = sorted(
+                map(canonical, part.blocks), key=lambda one: (str((one.content or {}).get("name") or ""), one.digest)
+            )
+            made[part] = parts.of(blocks)
+        return made[part]
 
+    def change(call: Call) -> Call:
+        tools = sort_tools(call.request.tools)
+        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
+
+    is_alike = len({sort_tools(part).digest for part in lists}) < len({part.digest for part in lists})
     yield Option(
         "tools=sorted",
         "tools",
-        f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
-        change_tools(sort_tools),
+        f"tools sorted by {'name, and their keys' if has_names else 'digest, because the recording has no names'}",
+        change_calls(change),
         CONTENT,
-        "The order of tools is assumed not to affect answers",
-        unchanged="" if is_reordered else "the order of the tools never changes",
+        "The order of tools and of their keys is assumed not to affect answers",
+        unchanged="" if is_alike else "the order of tools and of their keys never changes",
     )
-    yield Option(
-        "schemas=sorted",
-        "schemas",
-        "keys of tool definitions sorted, including those of schemas",
-        change_tools(partial(map, canonical)),
-        CONTENT,
-        "The order of keys is assumed not to affect answers",
-        unsupported="" if by_name else "the recording has no content, so key order is unknown",
-        unchanged="" if not by_name or is_respelled else "the key order of a schema never changes",
-    )
-
-
-def change_tools(rewrite: Callable[[Sequence[Block]], Iterable[Block]]) -> StepChange:
-    """The tools of each call rewritten. Breakpoints keep their positions in the list."""
-    parts = PartPool()
-
-    def change(call: Call) -> Call:
-        tools = parts.of(rewrite(call.request.tools.blocks))
-        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
-
-    return change_calls(change)
 
 
 def canonical(block: Block) -> Block:
