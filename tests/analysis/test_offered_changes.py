@@ -82,6 +82,15 @@ def test_nothing_is_offered_where_nothing_changes() -> None:
         assert offered(what_if(workload(sendings), tries_assumptions=False)) == []
 
 
+def test_a_cause_behind_another_is_fixed_with_it() -> None:
+    """A tool and `tool_choice` change in one call: forced tools cost nothing while the tools are lost anyway."""
+    sendings = planted("tools_changed")
+    PLANTS["tool_choice_changed"][0](sendings)
+    found = what_if(workload(sendings), ["tool_choice=same", "tools=same"], tries_assumptions=False)
+    assert offered(found) == ["tools=same"]
+    assert found.asked is not None and found.asked.saving == explained(sendings).avoidable > found.asked.best_part
+
+
 def test_a_short_prefix_is_padded_where_that_pays() -> None:
     sendings = healthy(40)
     too_short(sendings)

@@ -27,7 +27,7 @@ from cachecost.simulation.workload import Workload, read_workload
 
 ROOT = Path(__file__).parents[2]
 SESSIONS = ROOT / "scenarios" / "recordings" / "sessions"
-SAME_BYTES = {"ttl", "breakpoints", "keep-alive", "tools", "schemas", "batch", "us", "host"}
+SAME_BYTES = {"ttl", "breakpoints", "keep-alive", "tools", "batch", "us", "host"}
 """Kinds of promises that send the same tokens."""
 
 

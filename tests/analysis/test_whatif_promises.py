@@ -235,7 +235,7 @@ def test_tools_in_one_order(tmp_path: Path) -> None:
 
 def test_tools_that_never_came_in_another_order(tmp_path: Path) -> None:
     found = promise(tmp_path, two_calls(10, tools=[tool(1_300, "b"), tool(1_200, "a")]), "tools=sorted")
-    assert found.supported == "no change: the order of the tools never changes"
+    assert found.supported == "no change: the order of tools and of their keys never changes"
 
 
 def test_keys_of_schemas_in_one_order(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_keys_of_schemas_in_one_order(tmp_path: Path) -> None:
     in_order = {"description": "x" * 1_200, "input_schema": {"properties": {}, "type": "object"}, "name": "f"}
     rows = two_calls(10, tools=[one])
     rows[1] = (10, {**rows[1][1], "tools": [other]})
-    same_as_sent(tmp_path, rows, "schemas=sorted", two_calls(10, tools=[in_order]))
+    same_as_sent(tmp_path, rows, "tools=sorted", two_calls(10, tools=[in_order]))
 
 
 def at_the_end(sent: Body, words: str) -> Body:

@@ -1,18 +1,15 @@
 """Advice is a replay of these calls with one change that their client can make now."""
 
 from __future__ import annotations
-
 import json
+import pytest
+from bill_sessions import SessionWriter
+from case_files import DATA, Run, json_of
+from command_runs import run_here
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-
-import pytest
-from case_files import DATA, Run, json_of
 from transcripts import OPUS_5_5, billed, cost_at_ttl, usages
-
-from bill_sessions import SessionWriter
-from command_runs import run_here
+from typing import Any
 
 HOME = "home/.claude/projects"
 CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
@@ -220,3 +217,25 @@ def test_of_several_logs_the_file_and_its_line_are_named(run_case: Run, tmp_path
     found = {change for change, _ in changes(bill_of(folder))}
     assert "13 tools instead of 5 at tools.5 in mcp.jsonl:6" in found
     assert any(one.startswith("system.1 changed in") and one.endswith(("log.jsonl:6", "of log.jsonl")) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("case", "log", "name"),
+    [
+        ("04-openai-clock", "log.jsonl", "volatile=last"),
+        ("33-clock-and-short-tool-counts", "log.jsonl", "volatile=last"),
+        ("37-no-breakpoints", "log.jsonl", "breakpoints=added"),
+        ("38-api-log-advice", "log.jsonl", "volatile=last"),
+        ("38-api-log-advice", "mcp.jsonl", "tools=same"),
+        ("39-fan-out", "log.jsonl", "fan-out=warm"),
+    ],
+)
+def test_bill_explain_and_whatif_give_one_change_one_name_one_text_and_one_price(
+    run_case: Run, case: str, log: str, name: str
+) -> None:
+    (advice,) = json_of(run_case(case, "bill", log, "--json"))["advice"]
+    explanation = json_of(run_case(case, "explain", log, "--json"))
+    found = {one["name"]: one for one in json_of(run_case(case, "whatif", log, "--json"))["alternatives"]}[name]
+    assert {advice["alternative"], *(one["alternative"] for one in explanation["findings"])} == {name}
+    assert {advice["how"], *(one["fix"] for one in explanation["findings"])} == {found["does"]}
+    assert advice["saved_usd"] == explanation["avoidable_usd"] == found["saving_usd"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as replace_fields
@@ -15,7 +14,14 @@ from typing import Any
 
 from cachecost.base.errors import CannotEvaluate, Fault, InputError, nearest
 from cachecost.base.structs import replace
-from cachecost.changes.offers import SCOPES, cause_options, deferred_options, hour_options, scoped_ttl_options
+from cachecost.changes.offers import (
+    SCOPES,
+    cause_changes,
+    cause_options,
+    deferred_options,
+    hour_options,
+    scoped_ttl_options,
+)
 from cachecost.changes.option import (
     CONTENT,
     MODEL,
@@ -33,14 +39,13 @@ from cachecost.changes.option import (
 )
 from cachecost.changes.steps import (
     PartPool,
-    StepChange,
     add_pings,
     change_calls,
     has_breakpoints,
 )
 from cachecost.conversations.calls import Call
 from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import Block
+from cachecost.prompts.blocks import Block, Part
 from cachecost.prompts.request import block_of, sent_breakpoints
 from cachecost.providers.hosts import catalogue, host_of
 from cachecost.providers.prices import STANDARD, Prices, last_day, list_models, must_be_served, withdrawn
@@ -52,52 +57,33 @@ from cachecost.tokens.calibration import CLAUDE
 
 
 def tools_options(calls: Sequence[Call]) -> Iterator[Option]:
-    """Tools sorted by name, and the keys of their definitions sorted."""
-    lists = list({call.request.tools for call in calls if call.request.tools.blocks})
-    orders = Counter(tuple(sorted(block.digest for block in part.blocks)) for part in lists)
-    is_reordered = any(count > 1 for count in orders.values())
-    by_name = all(block.content is not None for part in lists for block in part.blocks)
-    spellings: dict[bytes, set[bytes]] = {}
-    if by_name:
-        for block in (block for part in lists for block in part.blocks):
-            spellings.setdefault(canonical(block).digest, set()).add(block.digest)
-    is_respelled = any(len(one) > 1 for one in spellings.values())
+    """Tools sorted by name, and the keys of their definitions sorted. Breakpoints keep their positions in the list."""
+    lists = {call.request.tools for call in calls if call.request.tools.blocks}
+    has_names = all(block.content is not None for part in lists for block in part.blocks)
+    parts, made = PartPool(), dict[Part, Part]()
 
-    def sort_tools(tools: Sequence[Block]) -> list[Block]:
-        if any(block.content is None for block in tools):
-            return sorted(tools, key=lambda block: block.digest)
-        return sorted(tools, key=lambda block: (str((block.content or {}).get("name") or ""), block.digest))
+    def sort_tools(part: Part) -> Part:
+        if part not in made:
+            blocks = sorted(
+                map(canonical, part.blocks), key=lambda one: (str((one.content or {}).get("name") or ""), one.digest)
+            )
+            made[part] = parts.of(blocks)
+        return made[part]
 
+    def change(call: Call) -> Call:
+        tools = sort_tools(call.request.tools)
+        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
+
+    is_alike = len({sort_tools(part).digest for part in lists}) < len({part.digest for part in lists})
     yield Option(
         "tools=sorted",
         "tools",
-        f"tools sorted by {'name' if by_name else 'digest, because the recording has no names'}",
-        change_tools(sort_tools),
+        f"tools sorted by {'name, and their keys' if has_names else 'digest, because the recording has no names'}",
+        change_calls(change),
         CONTENT,
-        "The order of tools is assumed not to affect answers",
-        unchanged="" if is_reordered else "the order of the tools never changes",
+        "The order of tools and of their keys is assumed not to affect answers",
+        unchanged="" if is_alike else "the order of tools and of their keys never changes",
     )
-    yield Option(
-        "schemas=sorted",
-        "schemas",
-        "keys of tool definitions sorted, including those of schemas",
-        change_tools(partial(map, canonical)),
-        CONTENT,
-        "The order of keys is assumed not to affect answers",
-        unsupported="" if by_name else "the recording has no content, so key order is unknown",
-        unchanged="" if not by_name or is_respelled else "the key order of a schema never changes",
-    )
-
-
-def change_tools(rewrite: Callable[[Sequence[Block]], Iterable[Block]]) -> StepChange:
-    """The tools of each call rewritten. Breakpoints keep their positions in the list."""
-    parts = PartPool()
-
-    def change(call: Call) -> Call:
-        tools = parts.of(rewrite(call.request.tools.blocks))
-        return call if tools is call.request.tools else replace(call, request=replace(call.request, tools=tools))
-
-    return change_calls(change)
 
 
 def canonical(block: Block) -> Block:
@@ -172,6 +158,61 @@ def to_host(call: Call, traffic: Workload, host: str) -> Call:
     return replace(call, host=host, request=request)
 
 
+def batch_and_residency_options(calls: Sequence[Call], main: MainModel | None) -> Iterator[Option]:
+    """All calls in batches; US-only inference if the calls do not request it, else inference anywhere."""
+    sent = {call.request.thread for call in calls}
+    waiting = sum(
+        any(
+            node.parent in sent
+            for node in call.request.thread.back()
+            if node.message and node.message.role == "assistant"
+        )
+        for call in calls
+    )
+    why = f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
+    yield Option(
+        "batch",
+        "batch",
+        "all calls in batches, at half the price",
+        change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
+        MODEL,
+        "Cache hits in batches are best effort: the range is from every possible hit to none",
+        why if waiting else "",
+        "all calls are in batches already" if all(call.is_batch for call in calls) else "",
+        is_batch=True,
+    )
+    if main is not None and main.host not in HOSTS:
+        return
+    inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
+    name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
+    geo = {} if inside else {"inference_geo": "us"}
+
+    def change(call: Call) -> Call:
+        params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
+        return replace(call, request=replace(call.request, params={**params, **geo}))
+
+    yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
+
+
+def host_options(traffic: Workload, main: MainModel, today: date | None) -> Iterator[Option]:
+    """The other hosts, at the endpoint that the bare name of the model stands for; not supported where it is
+    withdrawn on the last day of the recording or today."""
+    name = catalogue(main.host).model(main.rules.model).name
+    last = max((day for day in (main.rules.day, today) if day), default=None)
+    for host in HOSTS:
+        if host != main.host and is_served(host, name, main.rules.day):
+            yield Option(
+                f"host={host}",
+                "host",
+                f"all calls go to {host}: its lookback, minimums, scope and prices",
+                change_calls(partial(to_host, traffic=traffic, host=host)),
+                MODEL,
+                f"{SAME_OUTPUT}. A bare model name means the host's default endpoint. Automatic caching becomes a "
+                "breakpoint on the last block where the host has none",
+                withdrawn(host, name, last),
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class RecordingProfile:
     """What options need to know of a recording. `main` is its most expensive model (None: unknown), with `prices`.
@@ -228,7 +269,7 @@ class RecordingProfile:
             yield from scoped_ttl_options(self.traffic, self.short_s)
         yield from compaction_options(self.traffic, self.lengths)
         if reads_prompts:
-            yield from self._batch_and_residency_options()
+            yield from batch_and_residency_options(calls, self.main)
         if self.main:
             yield from self._model_options(self.main)
             agents = [call for call in self.traffic.calls if call.agent]
@@ -236,7 +277,7 @@ class RecordingProfile:
             if side is not None:
                 yield from self._model_options(side, of_agents=True)
             if looks_back:
-                yield from self._host_options(self.main)
+                yield from host_options(self.traffic, self.main, self.today)
 
     def _model_options(self, main: MainModel, of_agents: bool = False) -> Iterator[Option]:
         """The models that the host serves on the last day of the recording and today, for the calls of its most
@@ -278,42 +319,6 @@ class RecordingProfile:
             "" if is_marked else "no call has a breakpoint, so there is nothing to keep alive",
         )
 
-    def _batch_and_residency_options(self) -> Iterator[Option]:
-        """All calls in batches; US-only inference if the calls do not request it, else inference anywhere."""
-        calls = self.traffic.calls
-        sent = {call.request.thread for call in calls}
-        waiting = sum(
-            any(
-                node.parent in sent
-                for node in call.request.thread.back()
-                if node.message and node.message.role == "assistant"
-            )
-            for call in calls
-        )
-        why = f"{waiting:,} of {len(calls):,} calls depend on an earlier answer, which a batch returns within a day"
-        yield Option(
-            "batch",
-            "batch",
-            "all calls in batches, at half the price",
-            change_calls(lambda call: call if call.is_batch else replace(call, is_batch=True)),
-            MODEL,
-            "Cache hits in batches are best effort: the range is from every possible hit to none",
-            why if waiting else "",
-            "all calls are in batches already" if all(call.is_batch for call in calls) else "",
-            is_batch=True,
-        )
-        if self.main is not None and self.main.host not in HOSTS:
-            return
-        inside = all((call.request.params.get("inference_geo") == "us") for call in calls)
-        name, does = ("us=no", "inference anywhere") if inside else ("us", "US-only inference (inference_geo: us)")
-        geo = {} if inside else {"inference_geo": "us"}
-
-        def change(call: Call) -> Call:
-            params = {name: value for name, value in call.request.params.items() if name != "inference_geo"}
-            return replace(call, request=replace(call.request, params={**params, **geo}))
-
-        yield Option(name, "us", does, change_calls(change), MODEL, SAME_OUTPUT)
-
     def _model_option(self, main: MainModel, name: str, of_agents: bool = False) -> Option:
         """Another model for the calls of the most expensive one. Raises CannotEvaluate where it is not served."""
         setup = self.traffic.setup
@@ -347,24 +352,6 @@ class RecordingProfile:
             keeps_answers=False,
             counts_anew=counts_anew,
         )
-
-    def _host_options(self, main: MainModel) -> Iterator[Option]:
-        """The other hosts, at the endpoint that the bare name of the model stands for; not supported where it is
-        withdrawn on the last day of the recording or today."""
-        name = catalogue(main.host).model(main.rules.model).name
-        last = max((day for day in (main.rules.day, self.today) if day), default=None)
-        for host in HOSTS:
-            if host != main.host and is_served(host, name, main.rules.day):
-                yield Option(
-                    f"host={host}",
-                    "host",
-                    f"all calls go to {host}: its lookback, minimums, scope and prices",
-                    change_calls(partial(to_host, traffic=self.traffic, host=host)),
-                    MODEL,
-                    f"{SAME_OUTPUT}. A bare model name means the host's default endpoint. Automatic caching becomes a "
-                    "breakpoint on the last block where the host has none",
-                    withdrawn(host, name, last),
-                )
 
     def retired_models(self) -> dict[str, date]:
         """The models that are not offered since they were retired after the recording, and the last day of each."""
@@ -410,6 +397,8 @@ class RecordingProfile:
         """An option that is not offered; None: no such name. Raises CannotEvaluate: a model not served."""
         kind, _, value = name.partition("=")
         try:
+            if any(change.name == name for change in cause_changes()):
+                return next(one for one in cause_options(self.traffic, name) if one.name == name)
             if kind == "model" and self.main:
                 return self._model_option(self.main, value)
             if kind == "breakpoints":

@@ -138,19 +138,23 @@ class _CauseFix:
         return found
 
 
-def cause_options(traffic: Workload) -> Iterator[Option]:
-    """The fixes of what the recording loses, by cause: where a change has nothing to fix, it is no option."""
+def cause_options(traffic: Workload, asked: str = "") -> Iterator[Option]:
+    """The fixes of what the recording loses, by cause: where a change has nothing to fix, it is no option.
+
+    The one `asked` for by name is: its cause may only show with another change.
+    """
     replays = Replays(traffic)
     observed = observe_replay(replays, replays.recorded)
-    for row in cause_changes():
+    for order, row in enumerate(cause_changes()):
         fixed = _CauseFix(replays, row)
         with suppress(CannotEvaluate):  # a block that no counter knows
             fixed.recorded = fixed.find(observed)
-        if fixed.recorded is not None:
-            words = fixed.recorded.words or causes()[row.causes[0]].replayed_fix
+        if fixed.recorded is not None or row.name == asked:
+            words = fixed.recorded.words if fixed.recorded else ""
+            words = words or causes()[row.causes[0]].replayed_fix
             kind = row.name.partition("=")[0]
             rank = RANKS.get(kind, CONTENT)
-            yield Option(row.name, kind, words, fixed, rank, row.besides, keeps_answers=row.keeps_answers)
+            yield Option(row.name, kind, words, fixed, rank, row.besides, keeps_answers=row.keeps_answers, order=order)
 
 
 MCP = "mcp__"

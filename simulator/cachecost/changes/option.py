@@ -37,7 +37,7 @@ from cachecost.strategies.changes.keepalive import KeepAlive
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`change` makes other steps of steps; options are applied in the order of their `rank`, of a `kind` only one.
+    """`change` makes other steps of steps; options are applied by `rank` and `order`, of a `kind` only one.
 
     `unsupported` says why the recording cannot tell what it saves, `unchanged` why nothing would change ("": it can,
     it would). `counts_anew`: the tokens are those of another tokenizer, so that their error is its own.
@@ -54,6 +54,7 @@ class Option:
     keeps_answers: bool = True
     counts_anew: bool = False
     is_batch: bool = False
+    order: int = 0
 
     @property
     def keeps_prompts(self) -> bool:
@@ -241,24 +242,23 @@ def own_ttl(request: Request) -> TTL:
     return "1h" if {breakpoint.ttl for breakpoint in sent_breakpoints(request).breakpoints} == {"1h"} else "5m"
 
 
-def _mark(request: Request, head: bool, end: bool) -> Request:
-    """Breakpoints on the static prefix, the last block or both, with the TTL of the request's own."""
-    if request.fault:
-        return request
-    ttl = own_ttl(request)
-    breakpoints = list[Breakpoint | None]()
-    if head and request.tools.blocks:
-        breakpoints.append(Breakpoint(Layer.TOOLS, len(request.tools.blocks) - 1, ttl))
-    texts = [index for index, block in enumerate(request.system.blocks) if not block.is_empty_text]
-    if head and texts:
-        breakpoints.append(Breakpoint(Layer.SYSTEM, texts[-1], ttl))
-    if end:
-        breakpoints.append(last_breakpoint_place(request, ttl))
-    return replace(request, breakpoints=tuple(dict.fromkeys(filter(None, breakpoints))), automatic=None)
-
-
 def breakpoint_options(calls: Sequence[Call]) -> Iterator[Option]:
     """The last block alone, the head and the last block, and no breakpoint at all."""
+
+    def mark(request: Request, head: bool, end: bool) -> Request:
+        """Breakpoints on the static prefix, the last block or both, with the TTL of the request's own."""
+        if request.fault:
+            return request
+        ttl = own_ttl(request)
+        breakpoints = list[Breakpoint | None]()
+        if head and request.tools.blocks:
+            breakpoints.append(Breakpoint(Layer.TOOLS, len(request.tools.blocks) - 1, ttl))
+        texts = [index for index, block in enumerate(request.system.blocks) if not block.is_empty_text]
+        if head and texts:
+            breakpoints.append(Breakpoint(Layer.SYSTEM, texts[-1], ttl))
+        if end:
+            breakpoints.append(last_breakpoint_place(request, ttl))
+        return replace(request, breakpoints=tuple(dict.fromkeys(filter(None, breakpoints))), automatic=None)
 
     def positions(request: Request) -> set[object]:
         if not has_breakpoints(request):
@@ -270,9 +270,9 @@ def breakpoint_options(calls: Sequence[Call]) -> Iterator[Option]:
         ("head+automatic", True, True, "breakpoints on the last tool, the last system block and the last block"),
         ("none", False, False, "no caching at all"),
     ):
-        mark = partial(_mark, head=head, end=end)
-        unchanged = "already so" if all(positions(mark(one.request)) == positions(one.request) for one in calls) else ""
-        change = change_breakpoints(mark)
+        marked = partial(mark, head=head, end=end)
+        is_same = all(positions(marked(one.request)) == positions(one.request) for one in calls)
+        change, unchanged = change_breakpoints(marked), "already so" if is_same else ""
         yield Option(f"breakpoints={name}", "breakpoints", does, change, BREAKPOINTS, unchanged=unchanged)
 
 

@@ -1,29 +1,18 @@
 """The avoidable cost of calls: one cause after another is fixed, replayed and looked at again; findings, in words."""
 
 from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import ROUND_DOWN, Decimal
-from functools import cached_property, partial
-from itertools import takewhile
-from json import dumps
-from typing import NamedTuple
-
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_of
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
-from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
+from cachecost.base.structs import replace, replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
 from cachecost.changes.fix import Fix, FixContext, changed_settings
 from cachecost.changes.fixes import FIXERS
 from cachecost.changes.observed_replay import ObservedReplay, observe_replay
 from cachecost.changes.offers import alternative_of
-from cachecost.changes.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
+from cachecost.changes.steps import NO_CALL, ReplayStep, Replays, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
@@ -33,9 +22,17 @@ from cachecost.prompts.compare import first_difference, prefixes_back, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.rules import VIA
-from cachecost.providers.usage import ZERO, Usage
+from cachecost.providers.usage import Usage, ZERO
 from cachecost.simulation.engine import CallPreparer
 from cachecost.simulation.workload import Workload
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, ROUND_DOWN
+from functools import cached_property, partial
+from itertools import takewhile
+from json import dumps
+from typing import NamedTuple
 
 MATERIAL = Decimal("0.01")
 """The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
@@ -409,7 +406,8 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
     moved = f"workspace changed from {old_workspace or 'the default one'} to {workspace or 'the default one'}"
     if old_host != host:
         moved = f"host changed from {old_host} to {host}"
-    was, now = (_parameter_text(loss.cause, one) for one in (before, request))
+    stated = (changed_parameter(loss.cause, one) for one in (before, request))
+    was, now = (one if isinstance(one, str) else dumps(one, ensure_ascii=False) for one in stated)
     if loss.cause == "upstream_changed":
         was, now = (place.partition(VIA)[2] or "one not named" for place in (loss.place_before, loss.place))
     return causes()[loss.cause].sentence.format(
@@ -433,11 +431,6 @@ def message(loss: Loss, request: Request, tokens: int) -> str:
         moved=moved,
         misplaced=misplaced,
     )
-
-
-def _parameter_text(cause: str, request: Request) -> str:
-    stated = changed_parameter(cause, request)
-    return stated if isinstance(stated, str) else dumps(stated, ensure_ascii=False)
 
 
 Costs = Mapping[int, Decimal]

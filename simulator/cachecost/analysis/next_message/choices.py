@@ -38,10 +38,10 @@ from cachecost.base.times import day_of
 from cachecost.caches.warm_starts import WarmPrefixes
 from cachecost.changes.fix import EFFORT as EFFORT_FIELD
 from cachecost.changes.fix import MODEL as MODEL_FIELD
-from cachecost.changes.steps import conversation_of
+from cachecost.changes.steps import continue_request, conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.prompts.blocks import Message, given_block
-from cachecost.prompts.request import Breakpoint, NotAMessage, parse_message
+from cachecost.prompts.request import NotAMessage, parse_message
 from cachecost.providers.usage import USUAL_TTL_S, ZERO, Quote
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.simulation.workload import Workload
@@ -104,26 +104,13 @@ class LastConversation:
 
     def next_call(self, message: Message, start: float, change: CallChange | None = None) -> Call:
         """The call that continues with a message of a person at `start`."""
-        # Breakpoints that did not move stay, the others keep their distance to the end.
         request, before = self.last.request, self._before.request.breakpoints if self._before else ()
-        fixed = {one.block_key for one in before}
         answered, answer = request.thread, self.last.response or self.last.output
         if not answer and self.last.output_tokens:  # the log has none: one as long as was billed
             answer = (given_block("text", "assistant", "answer", self.last.output_tokens),)
         if answer:
             answered = answered.then(Message.of("assistant", tuple(answer)))
-        thread, breakpoints = answered.then(message), dict[object, Breakpoint]()
-        for one in request.breakpoints:
-            if one.node is not None and one.block_key not in fixed:
-                node = thread.up_to(thread.length - (request.thread.length - one.node.length))
-                blocks = node.message_blocks
-                index = max(0, len(blocks) - (len(one.node.message_blocks) - one.index))
-                if not blocks or blocks[index].is_thinking:
-                    continue
-                one = replace(one, node=node, index=index)
-            breakpoints[one.block_key] = one
-        placed = tuple(sorted(breakpoints.values(), key=lambda one: one.prompt_order))
-        made = replace(request, thread=thread, breakpoints=placed)
+        made = continue_request(request, answered.then(message), {one.block_key for one in before})
         call = derive_call(self.last, made, start, self._output_tokens, "next")
         return change(call) if change else call
 

@@ -14,11 +14,10 @@ from cachecost.base.formatting import duration
 from cachecost.base.structs import replace
 from cachecost.changes.catalogue import RecordingProfile
 from cachecost.changes.fix import CHOICE, EFFORT, FORMAT, MODEL, with_part
-from cachecost.changes.steps import NO_CALL, PartPool, ReplayStep, as_sent, conversation_of
+from cachecost.changes.steps import NO_CALL, PartPool, ReplayStep, as_sent, continue_request, conversation_of
 from cachecost.conversations.calls import Call, derive_call
 from cachecost.ledger.rows import CallRow
 from cachecost.prompts.blocks import Block, Layer, Message, given_block
-from cachecost.prompts.request import Breakpoint
 from cachecost.providers.hosts import host_of
 from cachecost.providers.prices import must_be_served, withdrawn
 
@@ -233,15 +232,9 @@ class _Growth:
             answer = given_block("text", "assistant", f"answer {number}", self.output)
             said = given_block("text", "user", f"said {number}", self.message)
             thread = request.thread.then(Message.of("assistant", (answer,))).then(Message.of("user", (said,)))
-            unique = dict[object, Breakpoint]()
-            for breakpoint in request.breakpoints:
-                if breakpoint.node is not None:  # as far from the end as it was
-                    node = thread.up_to(thread.length - request.thread.length + breakpoint.node.length)
-                    assert node.message is not None
-                    breakpoint = Breakpoint(Layer.MESSAGES, len(node.message.blocks) - 1, breakpoint.ttl, node)
-                unique[breakpoint.block_key] = breakpoint
-            longer = replace(request, thread=thread, breakpoints=tuple(unique.values()))
-            call = derive_call(last, longer, last.start + self.gap_s, self.output, last.purpose)
+            call = derive_call(
+                last, continue_request(request, thread), last.start + self.gap_s, self.output, last.purpose
+            )
             last = replace(call, first_token_s=last.first_token_s)
             made.append(last)
         return made

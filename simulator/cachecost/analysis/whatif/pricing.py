@@ -81,7 +81,7 @@ class KnownReplay(NamedTuple):
 
 
 def _ordered(options: Iterable[Option]) -> list[Option]:
-    return sorted(options, key=lambda option: (option.rank, option.name))
+    return sorted(options, key=lambda option: (option.rank, option.order, option.name))
 
 
 def _names(options: Iterable[Option]) -> tuple[str, ...]:
