@@ -1,15 +1,18 @@
 """Advice is a replay of these calls with one change that their client can make now."""
 
 from __future__ import annotations
+
 import json
-import pytest
-from bill_sessions import SessionWriter
-from case_files import DATA, Run, json_of
-from command_runs import run_here
 from decimal import Decimal
 from pathlib import Path
-from transcripts import OPUS_5_5, billed, cost_at_ttl, usages
 from typing import Any
+
+import pytest
+from case_files import DATA, Run, json_of
+from transcripts import OPUS_5_5, billed, cost_at_ttl, usages
+
+from bill_sessions import SessionWriter
+from command_runs import run_here
 
 HOME = "home/.claude/projects"
 CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")

@@ -4,28 +4,39 @@ of the recorded call, scaled.
 """
 
 from __future__ import annotations
-import msgspec
-from cachecost.base.errors import CannotEvaluate
-from cachecost.base.structs import replace
-from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
-from cachecost.caches.losses import EarlierCall, have_one_static
-from cachecost.caches.tracking import CacheUse, ChangedCache, LineageAnswers, START, TrackedCache, TrackedLineage, number_of
-from cachecost.conversations.calls import Call, derive_call, strip_recording
-from cachecost.ledger.rows import CallRow
-from cachecost.prompts.blocks import Block, Layer, Message, NOTHING, Part, Thread
-from cachecost.prompts.compare import shared_ends
-from cachecost.prompts.render import Prompt
-from cachecost.prompts.request import Breakpoint, Request, TTL, block_of, is_server_tool, sent_breakpoints
-from cachecost.providers.prices import Prices
-from cachecost.providers.usage import Usage, ZERO
-from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
-from cachecost.simulation.workload import Workload
-from cachecost.strategies.changes.keepalive import KeepAlive
+
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from typing import Any
+
+import msgspec
+
+from cachecost.base.errors import CannotEvaluate
+from cachecost.base.structs import replace
+from cachecost.caches.hosts import SimulatedHosts, UnexplainedHosts
+from cachecost.caches.losses import EarlierCall, have_one_static
+from cachecost.caches.tracking import (
+    START,
+    CacheUse,
+    ChangedCache,
+    LineageAnswers,
+    TrackedCache,
+    TrackedLineage,
+    number_of,
+)
+from cachecost.conversations.calls import Call, derive_call, strip_recording
+from cachecost.ledger.rows import CallRow
+from cachecost.prompts.blocks import NOTHING, Block, Layer, Message, Part, Thread
+from cachecost.prompts.compare import shared_ends
+from cachecost.prompts.render import Prompt
+from cachecost.prompts.request import TTL, Breakpoint, Request, block_of, is_server_tool, sent_breakpoints
+from cachecost.providers.prices import Prices
+from cachecost.providers.usage import ZERO, Usage
+from cachecost.simulation.engine import AS_RECORDED, CallPreparer, Pass, SimulatedCall, Simulation
+from cachecost.simulation.workload import Workload
+from cachecost.strategies.changes.keepalive import KeepAlive
 
 NO_CALL = 0
 """The number of an extra call, which replaces no recorded one. Recorded calls count from 1."""

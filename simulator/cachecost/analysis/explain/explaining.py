@@ -1,18 +1,29 @@
 """The avoidable cost of calls: one cause after another is fixed, replayed and looked at again; findings, in words."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_DOWN, Decimal
+from functools import cached_property, partial
+from itertools import takewhile
+from json import dumps
+from typing import NamedTuple
+
 from cachecost.account.causes import Cause, causes
 from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_of
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
-from cachecost.base.structs import replace, replace as replace_struct
+from cachecost.base.structs import replace
+from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
 from cachecost.changes.fix import Fix, FixContext, changed_settings
 from cachecost.changes.fixes import FIXERS
 from cachecost.changes.observed_replay import ObservedReplay, observe_replay
 from cachecost.changes.offers import alternative_of
-from cachecost.changes.steps import NO_CALL, ReplayStep, Replays, TrackedReplay
+from cachecost.changes.steps import NO_CALL, Replays, ReplayStep, TrackedReplay
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import BilledCall
 from cachecost.ledger.findings import Explanation, Finding, count_margin, open_usd
@@ -22,17 +33,9 @@ from cachecost.prompts.compare import first_difference, prefixes_back, text_of
 from cachecost.prompts.request import Breakpoint, Request, wire_path
 from cachecost.providers.listing import assumption_rows
 from cachecost.providers.rules import VIA
-from cachecost.providers.usage import Usage, ZERO
+from cachecost.providers.usage import ZERO, Usage
 from cachecost.simulation.engine import CallPreparer
 from cachecost.simulation.workload import Workload
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal, ROUND_DOWN
-from functools import cached_property, partial
-from itertools import takewhile
-from json import dumps
-from typing import NamedTuple
 
 MATERIAL = Decimal("0.01")
 """The share of the cost of its conversations that other breakpoints, TTLs or keep-alives must save to be worth it."""
