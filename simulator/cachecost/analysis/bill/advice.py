@@ -334,11 +334,10 @@ def _log_advice(account: BillAccount) -> Iterator[Advice]:
     was_lost = any(one.file.has_requests for one in account.rewrites) or not all(bill.cached for bill in bills)
     if not was_lost or not any(file.has_requests for file in account.files):
         return
-    from cachecost.analysis.explain.explaining import explain_in_order
+    from cachecost.analysis.bill.explanation import explain_bills
 
-    limits = {number: account.prices.cost(bill) for number, bill in enumerate(bills, 1)}
     try:
-        findings = explain_in_order(logged.workload(), limits).findings
+        findings = explain_bills(logged.workload(), account.prices).findings
     except CannotEvaluate:
         return
     groups: dict[tuple[str, str, str], list[Finding]] = {}

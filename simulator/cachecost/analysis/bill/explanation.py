@@ -263,6 +263,11 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
     """
     if not all(call.billed or call.has_failed for call in traffic.calls):
         return explain_workload(traffic, assumptions)
+    return as_filed(explain_bills(traffic, prices, assumptions), traffic.calls)
+
+
+def explain_bills(traffic: Workload, prices: CallPrices, assumptions: bool = False) -> Explanation:
+    """As `explain_recording` of calls that all have a bill or failed, numbered in the order of time."""
     held, replay, spans = traffic, None, dict[tuple[int, str], PaidSpan]()
     bills = RecordedSessions(traffic.name).add_all(traffic.calls)
 
@@ -293,7 +298,7 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         return replace(finding, tokens=span.end - span.start, paid_again=span.cost(prices)) if span else finding
 
     fixed = billed - simulated.avoidable
-    explanation = replace(
+    return replace(
         simulated,
         billed=billed,
         lower_bound=min(simulated.lower_bound or fixed, fixed),  # the bill proves that it can cost so little
@@ -301,7 +306,6 @@ def explain_recording(traffic: Workload, prices: CallPrices, assumptions: bool =
         findings=list(map(as_billed, simulated.findings)),
         notes=list(map(as_billed, simulated.notes)),
     )
-    return as_filed(explanation, traffic.calls)
 
 
 def explain_account(account: BillAccount) -> Explanation:
