@@ -98,7 +98,8 @@ COLUMNS = {
     "optimize_content": "cost_usd above_lower_bound refused",
     "whatif": "kind does cost_usd most_usd saving_usd share calls_changed extra_calls error_usd keeps_answers",
     "next_message": f"kind cost_usd {TOKENS} breaks_even_after note first.cost_usd",
-    "bill": f"key session project agent client model first last calls hit_rate {TOKENS} cost_usd",
+    "bill": "key session title project agent client branch version model first last calls results "
+    f"estimated_result_tokens hit_rate {TOKENS} cost_usd",
     "monthly": "usd_per_month low_usd_per_month high_usd_per_month",
 }
 ROWS = {
@@ -310,7 +311,7 @@ def test_a_cache_without_breakpoints_has_a_plan_of_its_content(tmp_path: Path, r
     assert plan.lower_bound == Decimal(found["lower_bound_usd"])
     assert plan.frame(money="decimal").loc["as recorded", "cost_usd"] == Decimal(found["strategies"]["as recorded"])
     assert plan.answer.startswith(found["best"]["words"])
-    assert "volatile=last: the words that change" in plan._repr_html_()
+    assert "volatile=last: put what changes" in plan._repr_html_()
 
 
 def test_the_log_decides_the_model_of_calls_as_recorded() -> None:

@@ -230,7 +230,13 @@ def test_a_gzip_that_is_cut_off_is_told(tmp_path: Path) -> None:
 
 
 NAMES = [
-    (("bill", "--by", "sesion"), "--by", "session, project, day, week, month, model, agent", "sesion", "session"),
+    (
+        ("bill", "--by", "sesion"),
+        "--by",
+        "session, project, branch, pr, day, week, month, model, version, agent, server, skill, tool",
+        "sesion",
+        "session",
+    ),
     (("check", "--badge-shows", "hitrate"), "--badge-shows", "hit-rate, cost, both", "hitrate", "hit-rate"),
     (("import", "x", "--content", "digests"), "--content", "keep, digest", "digests", "digest"),
 ]

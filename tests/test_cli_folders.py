@@ -146,7 +146,7 @@ def test_a_finding_names_the_session_and_the_place_of_its_call(logs: Path, capsy
 def test_without_sessions_the_text_is_as_it_was(logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("log.jsonl").write_text(lines(row(0), row(10)))
     shown = Done(capsys, "explain", "log.jsonl", "--tokens", "bytes").out
-    assert "CC301  TTL expired: call 2, $0.17 paid again" in shown
+    assert "CC301  TTL expired: call 2, $0.0346 paid again" in shown
     finding = json.loads(Done(capsys, "explain", "log.jsonl", "--tokens", "bytes", "--json").out)["notes"][0]
     assert (finding["session"], finding["session_call"], finding["agent"], finding["line"]) == ("", None, "", 2)
 

@@ -154,7 +154,7 @@ def wrong_change(whatif: Found, explained: Found, fault: HostFault, net: Decimal
             # the words that a clock had before are dropped there, and kept by explain's fix
             if one["supported"] != "yes" or not net * Decimal("0.55") < saving < net * Decimal("1.1") + CENT:
                 yield f"whatif: {one['name']} saves ${saving} ({one['supported']}), explain ${net}"
-        elif one["kind"] in CONTENT and saving > 5 * CENT:
+        elif one["kind"] in CONTENT and one["kind"] != fault.change.partition("=")[0] and saving > 5 * CENT:
             yield f"whatif: {one['name']} saves ${saving}, too"
 
 

@@ -250,7 +250,7 @@ HOST_FAULTS = {
         HostFault("tool added", "tools_changed", (5,), "tools.4", since(5, add_tool), since(1, add_tool), lint="CC536"),
         HostFault(
             *("schema keys", "tools_changed", (5,), "tools.1", since(5, sort_schema)),
-            change="schemas=sorted",
+            change="tools=sorted",
             lint="CC534",
         ),
         HostFault("message edited", "content_changed", (5,), "messages.0.content.0", since(5, edit_first)),

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 
 REWRITE_FIELDS = (
-    "cause session project agent time file line call model tokens cost_usd idle_s message cache_miss_reason"
+    "cause session project agent time file line call model tokens cost_usd idle_s message cache_miss_reason "
+    "broke_at stood_before known_fault"
 )
 
 
