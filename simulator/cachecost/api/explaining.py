@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 FINDING_FIELDS = (
     "code cause call since_call layer block tokens cost_usd paid_again_usd message excerpt behind fix diagnostics "
-    "session session_call project agent timestamp file line"
+    "session session_call project agent timestamp file line alternative"
 )
 MOST_CALLS = 6
 
