@@ -1,4 +1,4 @@
-"""Which of many cases the suite runs; the others wait for `-m slow`."""
+"""Which of many cases the suite runs; the others wait for `-m slow` or `-m long`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ FULL = 100
 """The examples of hypothesis itself, and of CI."""
 
 
-def mostly_slow(cases: Iterable[Any], quick: int) -> list[ParameterSet]:
-    """The cases for `parametrize`, all but `quick` of them marked slow; the quick ones are evenly spread."""
+def mostly_slow(
+    cases: Iterable[Any], quick: int, others: pytest.MarkDecorator = pytest.mark.slow
+) -> list[ParameterSet]:
+    """The cases for `parametrize`, all but `quick` of them marked as `others`; the quick ones are evenly spread."""
     params = [_param(case) for case in cases]
     chosen = {number * len(params) // quick for number in range(quick)}
     return [
-        param if number in chosen else pytest.param(*param.values, id=param.id, marks=[*param.marks, pytest.mark.slow])
+        param if number in chosen else pytest.param(*param.values, id=param.id, marks=[*param.marks, others])
         for number, param in enumerate(params)
     ]
 

@@ -176,12 +176,12 @@ PLANTED = [
 HEALTHY_LOGS = [(name, host, bills) for name in CONTROLS for host in HOSTS for bills in BILLS]
 
 
-@pytest.mark.parametrize(("name", "host", "bills"), mostly_slow(PLANTED, 60))
+@pytest.mark.parametrize(("name", "host", "bills"), mostly_slow(PLANTED, 60, pytest.mark.long))
 def test_a_planted_fault_is_found_with_its_dollars(tmp_path: Path, name: str, host: str, bills: str) -> None:
     assert list(problems(tmp_path, HOST_FAULTS[name], host, bills)) == []
 
 
-@pytest.mark.parametrize(("name", "host", "bills"), mostly_slow(HEALTHY_LOGS, 16))
+@pytest.mark.parametrize(("name", "host", "bills"), mostly_slow(HEALTHY_LOGS, 16, pytest.mark.long))
 def test_a_healthy_log_has_no_cause_and_no_change(tmp_path: Path, name: str, host: str, bills: str) -> None:
     log = for_host(CONTROLS[name](), host)
     billed = made(log, host, tmp_path / "made.jsonl", FACTORS.get(bills, {}), PriceBook.load(_gpu(tmp_path)))
