@@ -15,15 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
 from time import process_time
 
+from cachecost.base.store import FILE as STORE
+from cachecost.sessions.reading import FILES, STATES
 from measure import Run, measured
 from session_tables import BARE, NAMES, Cost, Limits, SpeedTable, record
 from sessions import write_sessions
@@ -68,6 +72,15 @@ COMMANDS = {
 """What is measured, in words that stand for files of a `Sessions`."""
 
 
+def forget_sessions(store: Path) -> None:
+    """Leaves the counts of texts alone."""
+    if store.exists():
+        with closing(sqlite3.connect(store)) as database, database:
+            found = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+            for table in found & {FILES.name, STATES.name}:
+                database.execute(f"DELETE FROM {table}")
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
     """A folder with transcripts, the recording of their calls, and a scenario of it."""
@@ -94,7 +107,7 @@ class Sessions:
         if name == BARE:
             return measured([sys.executable, "-c", PARSING, str(self.folder / FOLDER), str(self.parsings)])
         kept = self.folder / "kept"  # counts of tokens, but no session that another run has read
-        (kept / "sessions.sqlite").unlink(missing_ok=True)
+        forget_sessions(kept / STORE)
         return measured([*CACHECOST, *self.words(COMMANDS[name])], {**SETTINGS, "CACHECOST_STORE": str(kept)})
 
     def count_tokens(self) -> None:
