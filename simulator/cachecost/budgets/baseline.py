@@ -286,7 +286,6 @@ class Fingerprints:
         return short(" ".join(found).encode())[:4]
 
     def layers(self, call: int) -> dict[str, tuple[str, Entries]]:
-        """Digest and entries of tools, system and parameters."""
         request = self._replayed.request(call)
         given = [(name, value) for name in IN_KEY if (value := request.params.get(name))]
         parameters = tuple(
@@ -382,7 +381,6 @@ def figures_of(
 
 
 def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -> Iterator[BaselineRow]:
-    """A row for every `step` calls."""
     rows = replayed.rows
     for start in range(0, len(rows), step):
         group = rows[start : start + step]

@@ -37,7 +37,6 @@ ProgressOf = Callable[[str], AbstractContextManager[Progress]]
 
 
 def silent(scenario: str) -> AbstractContextManager[Progress]:
-    """No progress is shown."""
     return nullcontext(no_progress)
 
 
@@ -168,7 +167,6 @@ def check_scenarios(
 def _check_scenario(
     path: Path, recorded: RecordedScenario, options: CheckOptions, progress: Progress, result: BudgetResult
 ) -> None:
-    """Add what is found of one scenario to `result`."""
     scenario, update = recorded.scenario, options.update
     folder = options.reports / scenario.name  # of its baseline and its accepted recording
     baseline = None if update else read_baseline(folder / FILE_NAME)

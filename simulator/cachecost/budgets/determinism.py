@@ -56,7 +56,6 @@ class ComparedCall:
     settings: Mapping[str, Any]
 
     def identity(self, *layers: Layer) -> tuple[object, ...]:
-        """The same for calls with the same blocks in these layers."""
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
@@ -165,7 +164,6 @@ def _same_parts(first: Sequence[Any], second: Sequence[Any]) -> bool:
 
 
 def kind_of(first: str, second: str, at: int) -> Kind:
-    """What differs between two texts at the character `at`, their first difference."""
     for kind, pattern in PATTERNS:
         if all(any(found.start() <= at <= found.end() for found in pattern.finditer(text)) for text in (first, second)):
             return kind

@@ -38,7 +38,6 @@ class HistoryEntry:
     strategies: dict[str, HistoryFigures]
 
     def __str__(self) -> str:
-        """The line of the file."""
         figures = {
             name: {
                 "cost_usd": exact(one.cost),
@@ -75,7 +74,6 @@ def add_entries(before: Sequence[HistoryEntry], new: Iterable[HistoryEntry]) -> 
 
 
 def history_text(entries: Iterable[HistoryEntry]) -> str:
-    """The text of the file."""
     return "".join(f"{entry}\n" for entry in entries)
 
 

@@ -55,7 +55,6 @@ class SlotList(Generic[Item]):
         return _merge(self.new, self.old)
 
     def edits(self) -> Iterable[Hashable]:
-        """The names of all changes."""
         return [edit for edit in (*(slot.edit for slot in self.all), self.moved) if edit is not None]
 
     def between(self, made: Collection[Hashable]) -> list[tuple[Slot[Item], Item]]:
@@ -126,11 +125,9 @@ class BreakpointEdits:
         return cls(before, now, kept, not is_same)
 
     def gone(self) -> list[SlotBreakpoint]:
-        """Those that are no longer there."""
         return [one for one in self.old if all(one is not old for old, _ in self.kept)]
 
     def come(self) -> list[SlotBreakpoint]:
-        """Those that were not there."""
         return [one for one in self.new if all(one is not new for _, new in self.kept)]
 
     def between(self, places: Places, nodes: Sequence[Thread], is_moved: bool) -> tuple[Breakpoint, ...]:
@@ -208,7 +205,6 @@ class RequestPair:
     breakpoints: BreakpointEdits
 
     def edits(self) -> Iterator[Edit]:
-        """The names of all changes, in the order in which they are made."""
         if self.old.model != self.new.model:
             yield MODEL
         for slots in (self.tools, self.system):

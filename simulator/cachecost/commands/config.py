@@ -48,7 +48,6 @@ class SettingInForce(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """The row of the table."""
         name = f"{self.command}.{self.key}".replace(" ", ".") if self.command else self.key
         overruled = f", overruled by {self.overruled_by}" if self.overruled_by else ""
         return name, _value_text(self.value), f"{self.place if self.origin == 'file' else self.origin}{overruled}"

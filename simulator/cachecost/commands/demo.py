@@ -122,6 +122,5 @@ def _comparison(folder: Path) -> Mapping[str, Any]:
 
 
 def _path_from_here(path: Path) -> str:
-    """The path as one would type it here."""
     near = os.path.relpath(path)
     return shlex.quote(str(path) if near.startswith(os.pardir) else near)

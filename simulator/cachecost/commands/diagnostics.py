@@ -24,7 +24,6 @@ from cachecost.views.streams import inert_streams
 
 
 def print_diagnostic(text: str) -> None:
-    """Print a line to stderr; stdout is for results."""
     click.echo(text, err=True)
 
 

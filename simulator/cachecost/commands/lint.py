@@ -202,7 +202,6 @@ def _read_body(path: Path) -> dict[str, Any] | None:
 
 
 def body_faults(loader: RequestLoader, body: dict[str, Any], label: str) -> Sequence[Fault]:
-    """What is wrong with the body of a request; nothing where it is one."""
     try:
         loader.body(body, label)
     except InputError as error:

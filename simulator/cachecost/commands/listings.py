@@ -61,7 +61,6 @@ def models(as_json: bool, shared: SharedOptions) -> None:
 
 
 def model_cells(row: ModelRow) -> tuple[str, ...]:
-    """The id, dates and limits of a model."""
     rules = row.rules
     kept = "kept" if rules.keeps_thinking else "last turn"
     limits = (f"{rules.minimum_tokens:,}", f"{rules.context_window:,}")

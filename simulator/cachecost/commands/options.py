@@ -150,7 +150,6 @@ def time_text(left: float | None, elapsed: float | None) -> str:
 
 @cache
 def columns() -> tuple[Any, ...]:
-    """The columns of a bar."""
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.text import Text
 
@@ -278,13 +277,11 @@ tokens_option = click.option(
 
 
 def port_option(default: int) -> Decorator:
-    """Add --port to a command that serves on this machine."""
     words = "Port on 127.0.0.1; 0 picks a free one."
     return click.option("--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=words)
 
 
 def html_option(text: str) -> Decorator:
-    """Add --html FILE to a command that also writes a page."""
     return click.option("--html", type=PagePath(), help=text)
 
 
@@ -451,7 +448,6 @@ class WorkBar:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a terminal to show it on."""
         return self._display is not None
 
     def show_later(self) -> None:
@@ -461,7 +457,6 @@ class WorkBar:
             self._timer.start()
 
     def end(self) -> None:
-        """Remove the bar; nothing is shown any more."""
         if self._display and self._timer:
             self._timer.cancel()
             self._timer.join()
@@ -476,7 +471,6 @@ class WorkBar:
             self._display.reset(self._task, description=what, unit=unit)
 
     def advance(self, done: int) -> None:
-        """So many more units are done."""
         self.set_done(self._done + done)
 
     def expect(self, left: int) -> None:

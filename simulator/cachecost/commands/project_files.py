@@ -121,7 +121,6 @@ def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapp
 
 
 def settings_path(environment: Mapping[str, str]) -> Path:
-    """The user's settings file of Claude Code."""
     moved = environment.get("CLAUDE_CONFIG_DIR", "")
     return (Path(moved) if moved else Path.home() / ".claude") / "settings.json"
 

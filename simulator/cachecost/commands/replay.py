@@ -133,7 +133,6 @@ class ReplayJob(msgspec.Struct, frozen=True):
 
     @property
     def _are_compared(self) -> bool:
-        """Whether there are several strategies."""
         return self.ranks or len(set(self.strategies)) > 1
 
     def ranked_objects(self, ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:

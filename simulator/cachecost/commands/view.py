@@ -146,7 +146,6 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
 
 
 def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
-    """The sessions of these paths, with what could not be read."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 

@@ -98,7 +98,6 @@ def print_once(progress: WatchProgress, stream: IO[str]) -> bool:
 
 
 def follow(progress: WatchProgress) -> None:
-    """Show what happens until a key or a signal ends it."""
     if not sys.stdout.isatty():
         log, wait = WatchLog(), min(REDRAW_S, progress.every_s)
         while True:

@@ -27,7 +27,6 @@ FIELDS = (
 
 
 def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
-    """What `lint --json` prints, as one object."""
     return {"format": 1, "requests": requests, "findings": [pick(one, *FIELDS) for one in findings]}
 
 

@@ -64,7 +64,6 @@ class SweepLine:
         self._read, self._prefill = 0, list[int]()
 
     def add(self, row: SweepRow) -> None:
-        """Another seed."""
         self.is_priced = self.is_priced and row.cost_usd is not None
         self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
         self.costs += [row.cost_usd] if row.cost_usd is not None else []
@@ -144,7 +143,6 @@ def sum_points(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
 
 
 def sum_lines(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
-    """The lines of all points, one after the other."""
     return (line for point in sum_points(rows) for line in point)
 
 
@@ -226,7 +224,6 @@ class SweepSummary:
         self.may_miss = False
 
     def add(self, point: Sequence[SweepLine]) -> None:
-        """The lines of one point of the grid."""
         for line in point:
             if line.strategy:
                 self.is_priced = self.is_priced and line.is_priced

@@ -67,7 +67,6 @@ def cause_words(one: TimelineCall) -> str:
 
 
 def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float, clock: ClockText) -> Iterator[str]:
-    """The cache, the next message, and the advice on keep-alives."""
     state = watched.state
     if state is None or moment is None:
         return
@@ -84,7 +83,6 @@ def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float
 
 
 def alarm_words(alarm: WatchAlarm, now: float, clock: ClockText) -> str:
-    """An alarm in one sentence."""
     if alarm.kind == REWRITE:
         return f"call {alarm.number:,} wrote {tokens(alarm.tokens)} tokens again: {dollars(alarm.usd)}"
     left = duration(alarm.at - now)

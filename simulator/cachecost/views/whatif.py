@@ -107,7 +107,6 @@ def cost_words(whatif: WhatifReport) -> str:
 
 
 def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
-    """What several save together, and the sum of their single savings."""
     names = " + ".join(joint.names)
     if joint.cost is None or joint.saving is None:
         yield f"Together {names}: {joint.supported or NOT_EVALUATED}"
@@ -158,7 +157,6 @@ def action_lines(action: Action) -> Iterator[str]:
 
 
 def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
-    """When an hour pays, and what the pauses were."""
     short, middle, long = edge.pauses
     yield (
         f"pauses   {short:,} under 5 min, {middle:,} of 5–60 min, {long:,} of an hour and more; "
@@ -183,7 +181,6 @@ def _session(action: Action) -> str:
 
 
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
-    """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
     edge = whatif.break_even
     made: dict[str, Any] = {
         "format": 1,
@@ -335,7 +332,6 @@ NARROWEST_PROSE = 30
 
 
 def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, PIPE_WIDTH)
     print_lines(console, headline(whatif))
     if whatif.jointly:
@@ -388,7 +384,6 @@ def _alternatives_table(alternatives: Sequence[Alternative]) -> Table:
 
 
 def _closing(whatif: WhatifReport) -> Iterator[str]:
-    """What the data do not say, what is assumed, and how sure all of this is."""
     doubtful = [
         one for one in whatif.alternatives if one.saving is not None and one.supported.startswith(NOT_SUPPORTED)
     ]

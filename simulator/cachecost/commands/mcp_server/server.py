@@ -235,7 +235,6 @@ MARKDOWN = "text/markdown"
 
 
 def make_server() -> MCPServer[None]:
-    """A server that is ready to run."""
     server = MCPServer[None]("cachecost", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     for tool in TOOLS:
         annotations = ToolAnnotations(

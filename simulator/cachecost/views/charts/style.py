@@ -80,7 +80,6 @@ def house_style() -> Iterator[None]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, the same bytes each time."""
     return _figure_bytes(figure, "svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
 
 
@@ -127,13 +126,11 @@ def draw_title(figure: Figure, title: str) -> float:
 
 
 def title_height(title: str) -> float:
-    """Inches of a title, one to three lines."""
     lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, lines=TITLE_LINES, bold=True)
     return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
 
 
 def widest(texts: Sequence[str], size: float = TEXT_SIZE, *, bold: bool = False) -> float:
-    """Inches of the widest of `texts`."""
     return max((text_width(text, size, bold=bold) for text in texts), default=0.0)
 
 
@@ -186,7 +183,6 @@ def dark_style() -> str:
 
 
 def standalone_svg(figure: Figure, title: str) -> str:
-    """The text of the file; the same figure gives the same bytes."""
     text = svg(figure).decode("utf-8")
     begin = text.index(">", text.index("<svg")) + 1
     opening = text[:begin].replace("<svg ", '<svg role="img" ', 1)

@@ -51,7 +51,6 @@ class ScenarioHistory:
 
 
 def history_svg(entries: Sequence[HistoryEntry]) -> str:
-    """The text of the SVG file; the same entries give the same bytes."""
     histories = scenario_histories(entries)
     title = history_title(histories)
     shown, is_named = histories[:MOST_SCENARIOS], len(histories) > 1

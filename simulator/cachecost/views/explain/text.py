@@ -62,22 +62,18 @@ class CauseGroup:
 
     @property
     def cost(self) -> Decimal:
-        """USD that are avoidable."""
         return sum((finding.cost for finding in self.findings), ZERO)
 
     @property
     def paid_again(self) -> Decimal:
-        """USD above the price of a read that was paid."""
         return sum((finding.paid_again for finding in self.findings), ZERO)
 
     @property
     def example(self) -> Finding:
-        """The most expensive finding."""
         return self.findings[0]
 
 
 def group_findings(explanation: Explanation) -> list[CauseGroup]:
-    """The findings by code, the most expensive code first."""
     return _by_code((*explanation.findings, *explanation.not_explained))
 
 
@@ -167,7 +163,6 @@ FIX_INDENT = 7
 
 
 def print_explanation(explanation: Explanation, stream: IO[str], arguments: str = "") -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width. `arguments` are the logs, as they were typed."""
     console = report_console(stream, PIPE_WIDTH)
     groups = group_findings(explanation)
     print_lines(console, headline(explanation, groups))
@@ -197,7 +192,6 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
 
 
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:
-    """The answer: what it cost, what of that was avoidable, and how many causes make most of it."""
     name = f"{explanation.strategy}   " if explanation.strategy else ""
     if (billed := explanation.billed) is not None:
         amounts = ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained"))
@@ -220,7 +214,6 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
 
 
 def closing(explanation: Explanation) -> Iterator[str]:
-    """What remains, and how sure all of this is."""
     if explanation.findings:
         rest = explanation.calls - len({finding.call for finding in explanation.findings})
         yield ""

@@ -102,7 +102,6 @@ def write_evidence(
 
 
 def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
-    """The page as text, the same bytes each time."""
     title = headline(Score("all", anthropic_judgements(fidelity)))
     return render_page(
         "fidelity.html",

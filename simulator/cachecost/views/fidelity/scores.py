@@ -63,12 +63,10 @@ class Score:
 
     @property
     def knowable(self) -> int:
-        """How many hits and cold starts were judged."""
         return self.hits + self.cold
 
     @property
     def right(self) -> int:
-        """How many of them are exact."""
         return self.exact_hits + self.exact_cold
 
     @property
@@ -169,7 +167,6 @@ class Coverage:
 
 
 def select_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
-    """The judgements of the recordings in a part (`PARTS`)."""
     return [one for one in judgements if is_held_out(PurePath(one.source).name) == PARTS[part]]
 
 

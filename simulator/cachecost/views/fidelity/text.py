@@ -140,7 +140,6 @@ def _share(right: int, of: int) -> str:
 
 
 def has_other_hosts(fidelity: Fidelity) -> bool:
-    """Whether more than Anthropic's own host was recorded."""
     return any(one.host != "anthropic" for one in fidelity.judgements)
 
 
@@ -150,7 +149,6 @@ def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
 
 
 def basis_sentence(fidelity: Fidelity) -> str:
-    """What the first figures rest on."""
     own = anthropic_judgements(fidelity)
     totals, trivial = Score("own", own), first_cold_starts(own)
     unit = "step" if own and own[0].is_identity else "request"
@@ -204,7 +202,6 @@ MOST_ROWS, LONGEST_NAME = 20, 40
 
 
 def score_table(fidelity: Fidelity, group: str) -> Table:
-    """The scores of each project, model or feature (`GROUPS`)."""
     rows = [
         (
             row.name,
@@ -290,7 +287,6 @@ def part_table(fidelity: Fidelity) -> Table:
 
 
 def coverage_table(fidelity: Fidelity) -> Table:
-    """How often each range and each error margin holds."""
     rows = []
     for one in coverages(fidelity):
         parts = (one.fitted, one.held_out)
@@ -300,7 +296,6 @@ def coverage_table(fidelity: Fidelity) -> Table:
 
 
 def assumption_table(fidelity: Fidelity) -> Table:
-    """How many calls come out right under each value of an open assumption."""
     rows = [(one.switch, one.reading, f"{one.exact:,} of {one.knowable:,}") for one in fidelity.readings]
     caption = "Calls that are exact under each value of an assumption; the first one is the default"
     return build_table(caption, ("assumption", "value", "calls exact"), rows, words=2)
@@ -316,7 +311,6 @@ def difference_table(fidelity: Fidelity) -> Table:
 
 
 def evidence_table(evidence: Iterable[Evidence]) -> Table:
-    """The rules, and where each was seen in recorded bills."""
     rows = []
     for one in evidence:
         more = len(one.contradicted) - MOST_PLACES
@@ -527,7 +521,6 @@ MOST_MISMATCHES = 20
 
 
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, REPORT_WIDTH)
     # requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two
     calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
@@ -562,7 +555,6 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
 
 
 def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What was not judged, and why: a line for each reason."""
     places: dict[str, list[str]] = {}
     for where, why in not_judged:
         places.setdefault(why, []).append(where)
@@ -582,7 +574,6 @@ def _range_words(whole: Score) -> str:
 
 
 def score_lines(whole: Score) -> list[str]:
-    """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
     wrote = f"{whole.cold_written:,} billed a write"
     misses = "1 miss is" if whole.late == 1 else f"{whole.late:,} misses are"
     late = f"; {misses} probably visibility lag" if whole.late else ""

@@ -39,7 +39,6 @@ def render_page(template: str, **facts: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write the page whole, or leave what was there. Raises OSError."""
     write_whole(path, text.encode("utf-8"))
 
 

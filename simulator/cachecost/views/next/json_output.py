@@ -75,7 +75,6 @@ def next_object(
 
 
 def state_object(state: SessionState) -> dict[str, Any]:
-    """What is known of the session."""
     return {
         "session": state.session,
         **pick(state, "project", "model", "host", "calls"),

@@ -38,7 +38,6 @@ def price_words(message: NextMessage) -> str:
 
 
 def session_words(state: SessionState) -> str:
-    """Id, project, model, calls, dollars and hit rate of the session so far."""
     from cachecost.views.bill.words import project_names, session_names  # not loaded for a status line
 
     parts = [
@@ -90,7 +89,6 @@ def message_warning(state: SessionState, message: NextMessage, compaction: Compa
 
 
 def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
-    """Before the first message of a resumed session."""
     again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
     return f"{expired_words(state, now)}: the next message of this session {again}{_compact_first(compaction)}"
 
@@ -107,7 +105,6 @@ def compaction_warning(state: SessionState, compaction: CompactionPrice, now: fl
 
 
 def switch_warning(model: str, message: NextMessage, here: NextMessage) -> str:
-    """Before a switch to another model."""
     written = tokens(message.usage.write + message.usage.input_tokens)
     return (
         f"{model} reads nothing of this cache: the next message writes {written} tokens, {dollars(message.cost)} "
@@ -157,7 +154,6 @@ class UnknownField(ValueError):
 
 
 def check_format(form: str) -> None:
-    """Raises UnknownField."""
     for name in FIELD.findall(form):
         if name not in FIELDS:
             raise UnknownField(f"no field {{{name}}}; fields are {', '.join(FIELDS)}")

@@ -117,7 +117,6 @@ def client_code(rule: OnlineRule) -> str:
 
 
 def rule_words(rule: OnlineRule) -> str:
-    """Where the breakpoints are, in words."""
     placement = rule.placement
     parts = [f"{_describe(one)[0]} ({placement.ttl_of(one)})" for one in placement.primitives]
     return ", ".join(parts) or "none, as none pays off"

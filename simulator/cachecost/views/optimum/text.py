@@ -111,7 +111,6 @@ class Habit:
 
 
 def plan_words(plan: Sequence[PlanStep]) -> str:
-    """One sentence: what to do."""
     real = [step for step in plan if not step.sent.is_extra]
     habits = count_habits(real)
     elsewhere = [habit for habit in habits.values() if habit.place != EARLIER]
@@ -143,7 +142,6 @@ def _habit_words(habit: Habit, calls: int) -> str:
 
 
 def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
-    """The extra calls."""
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
     if pings:
@@ -170,7 +168,6 @@ def count_habits(real: Sequence[PlanStep]) -> dict[str, Habit]:
 
 
 def place_words(request: Request, breakpoint: Breakpoint) -> str:
-    """A breakpoint's place in words."""
     number = place_as_sent(request, breakpoint)[2] + 1
     if breakpoint.layer is Layer.TOOLS:
         return "the last tool" if breakpoint.index == len(request.tools.blocks) - 1 else f"tool {number}"
@@ -284,12 +281,10 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
 
 
 def breakpoint_objects(request: Request) -> list[dict[str, str]]:
-    """The breakpoints of a request by path, with their TTLs."""
     return [{"path": wire_path(request, one), "ttl": one.ttl} for one in request.breakpoints]
 
 
 def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
-    """Print to `stream`; 120 cells into a pipe."""
     width, _ = stream_look(stream)
     prose = min(width, REPORT_WIDTH)
     page = StringIO()
@@ -310,7 +305,6 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
 
 
 def answer(optimum: Optimum) -> Iterator[str]:
-    """What to do, and what it is worth."""
     yield plan_words(optimum.plan)
     before = optimum.recorded_usd if optimum.recorded_usd is not None else optimum.best_preset.usd
     name = optimum.first if optimum.recorded_usd is not None else optimum.best_preset.name

@@ -149,7 +149,6 @@ class Bar:
         return max(sum(self.parts.values()), self.reach)
 
     def shows(self, name: str, bars: Sequence[Bar]) -> bool:
-        """Whether a part of it can be seen among `bars`."""
         return self.parts.get(name, 0) > max(bar.total for bar in bars) * HAIRLINE
 
     @property

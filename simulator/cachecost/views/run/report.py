@@ -319,7 +319,6 @@ def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
 
 
 def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
-    """The token classes in their colours, to head a column of bars."""
     return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
 
 
@@ -330,7 +329,6 @@ MOST_ASSUMED = 2
 
 
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
-    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
     width, colours = stream_look(stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     styled_stream(stream).write(run_text(result, width=width, colours=colours, encoding=encoding, report=report))

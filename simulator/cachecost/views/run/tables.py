@@ -64,7 +64,6 @@ Split = Callable[[CallRow], Mapping[str, Decimal]]
 
 
 def strategy_table(summary: Summary) -> Table:
-    """The figures of every strategy, in the order they are read; tokens are sums over all calls."""
     lines = summary.lines
     columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
     if any(line.described_in for line in lines):
@@ -121,7 +120,6 @@ def question_table(summary: Summary) -> Table:
 
 
 def layer_table(summary: Summary) -> Table:
-    """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
     lines = summary.lines
     rests = [line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO) for line in lines]
     # dollars that dividing an amount among layers may leave over
@@ -207,7 +205,6 @@ def strategies_by_variant(
 
 
 def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
-    """Published figures, and what they are to the last digit."""
     rows = []
     for one in published_figures:
         exactly = percent(one.exact, places=1) if one.is_share else exact_dollars(one.exact)
@@ -256,12 +253,10 @@ def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Deci
 
 
 def cost_by_class(row: CallRow) -> Mapping[str, Decimal]:
-    """USD of a call by class."""
     return row.cost.by_class()
 
 
 def cost_by_layer(row: CallRow) -> Mapping[str, Decimal]:
-    """USD of a call by layer, and of its output."""
     return {**{layer.value: amount for layer, amount in row.cost_by_layer.items()}, "output": row.cost.output}
 
 

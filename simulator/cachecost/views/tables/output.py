@@ -123,7 +123,6 @@ def _without_middle(text: str, most: int) -> str:
 
 
 def markdown_table(table: Table, escape: Callable[[str], str] = escape_markdown) -> str:
-    """The table without its caption."""
     headers = list(map(escape, table.headers))
     rule = ["---:" if column.right else ":---" for column in table.columns]
     lines = [headers, rule]

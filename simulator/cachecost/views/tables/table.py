@@ -43,11 +43,9 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Terminal cells that the column takes."""
         return max(map(cell_len, (self.header, *self.cells)))
 
     def flush(self, row: int) -> str:
-        """The cell, padded to the width of the column."""
         cell = self.cells[row]
         blanks = " " * (self.width - cell_len(cell))
         return blanks + cell if self.right else cell + blanks
@@ -102,7 +100,6 @@ def build_table(
 
 
 def true_rows(flags: Iterable[bool]) -> frozenset[int]:
-    """The numbers of the rows whose flag is true."""
     return frozenset(number for number, flag in enumerate(flags) if flag)
 
 
@@ -127,7 +124,6 @@ class FittedTable:
 
     @property
     def columns(self) -> list[Column]:
-        """What is shown, in order: the columns that lead, the names, the others."""
         leading = [column for column in self.shown if column.leads]
         return [*leading, self.names, *(column for column in self.shown if not column.leads)]
 

@@ -78,7 +78,6 @@ def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
 
 
 def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[CallColumn]]:
-    """Neighbours, `step` at a time."""
     for start in range(0, len(columns), step):
         yield columns[start : start + step]
 
@@ -123,12 +122,10 @@ class Paths:
 
     @property
     def top(self) -> int:
-        """Where the picture begins: above the prompts where there is a lane."""
         return LANE_END - LANE_HEIGHT if self.rewritten else 0
 
     @property
     def bottom(self) -> int:
-        """Where it ends: the band of loops, questions and turns is the last."""
         return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
 
 

@@ -53,7 +53,6 @@ def call_table(columns: Sequence[CallColumn], most: int) -> Table:
 
 
 def _tooltip(group: Sequence[CallColumn]) -> str:
-    """The tooltip of some calls: of one its layers, its output, and where its breakpoints are."""
     if len(group) > 1:
         words = list(dict.fromkeys(column.words for column in group if column.words))
         return "\n".join([f"{_range(group)} · {_cost(group)}", _prompt(group), *words])
@@ -200,7 +199,6 @@ def timeline_view(
 
 
 def longest_prompt(calls: Sequence[CallColumn]) -> int:
-    """Tokens of the longest prompt."""
     return max((column.row.usage.total_input for column in calls), default=0)
 
 

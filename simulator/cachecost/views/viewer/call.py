@@ -128,7 +128,6 @@ class NameList:
         self._places: dict[str, int] = {name: place for place, name in enumerate(first)}
 
     def place(self, name: str) -> int:
-        """The index of a name; a new one is added."""
         return self._places.setdefault(name, len(self._places))
 
     @property
@@ -137,7 +136,6 @@ class NameList:
 
 
 def cause_objects(causes: NameList) -> list[dict[str, str]]:
-    """The causes with their names for people."""
     return [{"cause": cause, "name": name_of_cause(cause)} for cause in causes.names]
 
 
@@ -148,7 +146,6 @@ def name_of_cause(cause: str) -> str:
 
 
 def usage_columns(usages: Iterable[Usage]) -> dict[str, list[int]]:
-    """The tokens of prompts by class."""
     listed = list(usages)
     return {
         "read": [usage.read for usage in listed],
@@ -216,7 +213,6 @@ def what_if_object(
 
 
 def _words(found: ReplayedAlternative) -> str:
-    """What the choices do, and what is assumed or not known."""
     options = found.options
     if not options:
         return "As sent."
@@ -289,7 +285,6 @@ def event_text(one: TimelineCall, model: str) -> str:
 
 
 def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
-    """The most expensive rewrites, the most expensive first."""
     paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
     found = nsmallest(5, paid, key=lambda one: (-rewritten_cost(one), one.number))
     return [
@@ -306,7 +301,6 @@ def words_of_cause(rewrite: BilledRewrite) -> str:
 
 
 def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], token_source: str) -> dict[str, Any]:
-    """The replay of a session as it was sent, in the order of its calls."""
     causes = NameList()
     rows = [one.row for one in made.values()]
     return {

@@ -38,7 +38,6 @@ def inert_object(value: Any) -> Any:
 
 
 def inert_json(value: Any) -> bytes:
-    """The value as JSON, its texts inert."""
     return _encode(inert_object(value))
 
 
@@ -180,5 +179,4 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
 
 
 def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
-    """Files and lines that could not be read."""
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
