@@ -14,7 +14,7 @@ from cachecost.base.errors import ExitCode, InputError
 from cachecost.base.formatting import inert
 from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
-from cachecost.commands.options import json_option
+from cachecost.commands.options import json_option, option
 from cachecost.configuration.discovery import OWN, SHARED, found_files
 from cachecost.configuration.project_settings import (
     OVERRULING,
@@ -54,7 +54,7 @@ class SettingInForce(NamedTuple):
 
 
 @click.command()
-@click.option("--all", "shows_all", is_flag=True, help="Also show every option that a file may set, with its default.")
+@option("--all shows_all", "Also show every option that a file may set, with its default.", is_flag=True)
 @json_option
 def config(shows_all: bool, as_json: bool) -> int:
     """Show the settings in force, and where each comes from: a settings file, the environment or the defaults.

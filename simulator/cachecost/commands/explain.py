@@ -28,10 +28,10 @@ COMMAND = "explain"
 
 @click.command(cls=CheckedCommand)
 @options.logs_options("LOG...|SCENARIO")
-@click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
+@options.option("--strategy", "Scenario only: explain this strategy.  [default: all]", metavar="NAME")
 @options.tokens_option
-@click.option(
-    "--assumptions", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
+@options.option(
+    "--assumptions", "Repeat under every assumption about open rules; show which change the answer.", is_flag=True
 )
 @options.html_option("Also write the findings as an HTML page.")
 @options.csv_option

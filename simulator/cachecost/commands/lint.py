@@ -43,10 +43,10 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "res
 @options.format_option
 @options.skip_option
 @options.counter_option
-@click.option(
+@options.option(
     "--margin",
-    type=click.IntRange(0),
-    help="Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
+    "Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
+    click.IntRange(0),
 )
 @options.csv_option
 @options.json_option

@@ -67,49 +67,30 @@ DRY_RUN = "00000000"
 
 @click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
-@click.option(
-    "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."
+@options.option(
+    "--max-usd", "Spending limit in dollars; never exceeded.", required=True, metavar="X", callback=parse_usd
 )
 @options.set_option
-@click.option(
-    "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
+@options.option(
+    "--strategy only", "Send only this strategy; repeatable.  [default: all]", multiple=True, metavar="NAME"
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be sent and what it costs, and exit. Needs no key.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation before the first call.")
-@click.option(
+@options.option("--dry-run", "Show what would be sent and what it costs, and exit. Needs no key.", is_flag=True)
+@options.option("--yes", "Do not ask for confirmation before the first call.", is_flag=True)
+@options.option(
     "--base-url",
+    f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
     envvar=BASE_URL,
     callback=parse_url,
     metavar="URL",
-    help=f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
 )
-@click.option(
-    "--max-output",
-    "output",
-    type=click.IntRange(1),
-    default=16,
-    show_default=True,
-    help="Limit of output tokens per answer.",
-)
-@click.option(
-    "--pace",
-    type=click.FloatRange(0, 100, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Factor for the pauses between calls.",
-)
-@click.option("--parallel", type=click.IntRange(1), default=1, show_default=True, help="Strategies to run at once.")
-@click.option("--retries", type=click.IntRange(0, 20), default=4, show_default=True, help="Retries per call.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1),
-    default=300.0,
-    show_default=True,
-    help="Seconds without a byte after which a call has failed.",
-)
-@click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
-@click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
-@click.option("--resume", type=options.A_FILE, help="Journal of the interrupted run to continue.")
+@options.option("--max-output output", "Limit of output tokens per answer.", click.IntRange(1), 16)
+@options.option("--pace", "Factor for the pauses between calls.", click.FloatRange(0, 100, min_open=True), 1.0)
+@options.option("--parallel", "Strategies to run at once.", click.IntRange(1), 1)
+@options.option("--retries", "Retries per call.", click.IntRange(0, 20), 4)
+@options.option("--timeout", "Seconds without a byte after which a call has failed.", click.FloatRange(1), 300.0)
+@options.option("--beta betas", "Value for the anthropic-beta header; repeatable.", multiple=True, metavar="NAME")
+@options.option("--out", "Folder for the files.  [default: live-NAME-DATE]", RecordingPath())
+@options.option("--resume", "Journal of the interrupted run to continue.", options.A_FILE)
 @options.json_option
 @options.rule_option
 @options.prices_option

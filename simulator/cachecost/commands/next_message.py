@@ -31,18 +31,18 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 @click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
-@click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
-@click.option("--message", type=options.A_FILE, help="The message itself: a text, or JSON with role and content.")
-@click.option(
-    "--output", type=click.IntRange(0, 10**8), default=0, metavar="N", help="Also price an answer of N tokens."
+@options.option("--tokens", "Length of the message in tokens.", click.IntRange(0, 10**8), metavar="N")
+@options.option("--message", "The message itself: a text, or JSON with role and content.", options.A_FILE)
+@options.option(
+    "--output", "Also price an answer of N tokens.", click.IntRange(0, 10**8), 0, show_default=False, metavar="N"
 )
-@click.option("--at", metavar="TIME", callback=parse_time, help="When it is sent (UTC).  [default: now]")
-@click.option("--model", "models", multiple=True, metavar="MODEL", help="Also with this model; repeatable.")
-@click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
-@click.option(
+@options.option("--at", "When it is sent (UTC).  [default: now]", metavar="TIME", callback=parse_time)
+@options.option("--model models", "Also with this model; repeatable.", multiple=True, metavar="MODEL")
+@options.option("--tools", "Also with tools of this size added.", click.IntRange(0, 10**8), metavar="TOKENS")
+@options.option(
     "--counter",
-    type=options.NameChoice((CALIBRATED, *COUNTERS)),
-    help=f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    options.NameChoice((CALIBRATED, *COUNTERS)),
 )
 @options.format_option
 @options.json_option

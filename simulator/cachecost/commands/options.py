@@ -51,6 +51,13 @@ class NameChoice(click.Choice[str]):
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def option(names: str, text: str, kind: Any = None, default: Any = None, **more: Any) -> Decorator:
+    """click's option; `names` are separated by blanks, and a default is shown unless `show_default` says otherwise."""
+    if default is not None:
+        more = {"show_default": True, "default": default, **more}
+    return click.option(*names.split(" "), type=kind, help=text, **more)
+
+
 def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *options: Decorator) -> Decorator:
     """Add `options` to a command, which gets the values of these `fields` as one argument, `name`.
 
@@ -71,9 +78,7 @@ def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *op
     return fold
 
 
-skip_option = click.option(
-    "--skip", "may_skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2."
-)
+skip_option = option("--skip may_skip", "Skip files that cannot be read; without it the exit code is 2.", is_flag=True)
 
 
 class LogPath(click.Path):
@@ -219,35 +224,32 @@ def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-rule_option = click.option(
+rule_option = option(
     "--rule",
+    "Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
     cls=SharedOption,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
 )
-rules_option = click.option(
-    "--rules", "rules_file", cls=SharedOption, type=A_FILE, help="Rules file (TOML) that overrides the built-in rules."
+rules_option = option(
+    "--rules rules_file", "Rules file (TOML) that overrides the built-in rules.", A_FILE, cls=SharedOption
 )
-prices_option = click.option(
-    "--prices", cls=SharedOption, type=A_FILE, help="Price file (TOML) that overrides the public prices."
-)
-as_of_option = click.option(
+prices_option = option("--prices", "Price file (TOML) that overrides the public prices.", A_FILE, cls=SharedOption)
+as_of_option = option(
     "--as-of",
+    "Use the rules and prices of this day (YYYY-MM-DD).  [default: the day of each call, else of the rule data]",
     cls=SharedOption,
     metavar="DATE",
     callback=parse_date,
-    help="Use the rules and prices of this day (YYYY-MM-DD).  [default: the day of each call, else of the rule data]",
 )
-host_option = click.option(
+host_option = option(
     "--host",
-    cls=SharedOption,
-    type=NameChoice((*hosts(), AUTO_HOST)),
-    metavar="HOST",
-    default=AUTO_HOST,
-    show_default=True,
-    help="Host; in a log, that of calls of which neither the recording nor an address says it. auto takes that of the "
+    "Host; in a log, that of calls of which neither the recording nor an address says it. auto takes that of the "
     f"model's maker. One of {', '.join(hosts())}.",
+    NameChoice((*hosts(), AUTO_HOST)),
+    AUTO_HOST,
+    cls=SharedOption,
+    metavar="HOST",
 )
 
 
@@ -263,49 +265,42 @@ COUNTERS_HELP = (
     "Source of token counts; auto is ctok for Claude models and native, a maker's own tokenizer, for others, each if "
     "it is installed, else tiktoken."
 )
-counter_option = click.option(
-    "--tokens", type=NameChoice(tuple(COUNTERS)), default=AUTO, show_default=True, help=COUNTERS_HELP
-)
+counter_option = option("--tokens", COUNTERS_HELP, NameChoice(tuple(COUNTERS)), AUTO)
 """--tokens of a command that has no bills to count by."""
-tokens_option = click.option(
+tokens_option = option(
     "--tokens",
-    type=NameChoice((CALIBRATED, *COUNTERS, "count_tokens")),
-    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, "
+    f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, "
     "else auto]",
+    NameChoice((CALIBRATED, *COUNTERS, "count_tokens")),
 )
 """--tokens of a command that takes a log; None: by the log's bills, else as `auto`."""
 
 
 def port_option(default: int) -> Decorator:
     words = "Port on 127.0.0.1; 0 picks a free one."
-    return click.option("--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=words)
+    return option("--port", words, click.IntRange(0, 65535), default)
 
 
 def html_option(text: str) -> Decorator:
-    return click.option("--html", type=PagePath(), help=text)
+    return option("--html", text, PagePath())
 
 
-format_option = click.option(
-    "--format",
-    "format_",
-    metavar="FORMAT",
+format_option = option(
+    "--format format_",
+    "Format of the log; auto detects it, and an unknown name prints the list.",
     default="auto",
-    show_default=True,
-    help="Format of the log; auto detects it, and an unknown name prints the list.",
+    metavar="FORMAT",
 )
-set_option = click.option(
-    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override a value of the scenario; repeatable."
-)
-content_option = click.option(
+set_option = option("--set sets", "Override a value of the scenario; repeatable.", multiple=True, metavar="A.B=VALUE")
+content_option = option(
     "--content",
-    type=NameChoice(("keep", "digest")),
-    default="keep",
-    show_default=True,
-    help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
+    "What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
+    NameChoice(("keep", "digest")),
+    "keep",
 )
-force_option = click.option("--force", is_flag=True, help="Overwrite an existing recording that has other content.")
-csv_option = click.option("--csv", "csv_file", type=PagePath(), help="Also write the rows of the table as CSV.")
-full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
+force_option = option("--force", "Overwrite an existing recording that has other content.", is_flag=True)
+csv_option = option("--csv csv_file", "Also write the rows of the table as CSV.", PagePath())
+full_option = option("--full", "Print the whole table, and what is assumed.", is_flag=True)
 
 
 def json_option_of(text: str) -> Decorator:
@@ -316,7 +311,7 @@ def json_option_of(text: str) -> Decorator:
             write_utf8()
         return value
 
-    return click.option("--json", "as_json", is_flag=True, callback=use_utf8, help=text)
+    return option("--json as_json", text, is_flag=True, callback=use_utf8)
 
 
 json_option = json_option_of("Print one JSON object instead of text.")
@@ -372,24 +367,22 @@ def workers_options(default: str) -> Decorator:
 
     `default` says how many processes there are without --jobs.
     """
-    backend = click.option(
+    backend = option(
         "--backend",
-        type=NameChoice(["loky", "dask"]),
-        default="loky",
-        show_default=True,
-        help="Where to compute: loky is processes of this machine, dask is a cluster.",
+        "Where to compute: loky is processes of this machine, dask is a cluster.",
+        NameChoice(["loky", "dask"]),
+        "loky",
     )
-    scheduler = click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
-    timeout = click.option(
+    scheduler = option("--scheduler", "Address of the cluster, like tcp://host:8786.", metavar="ADDRESS")
+    timeout = option(
         "--worker-timeout",
-        type=click.FloatRange(min=1),
-        default=60.0,
-        show_default=True,
+        "How long a cluster without a worker is waited for.",
+        click.FloatRange(min=1),
+        60.0,
         metavar="SECONDS",
-        help="How long a cluster without a worker is waited for.",
     )
     words = f"Processes on this machine.  [default: {default}]"
-    jobs = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=words)
+    jobs = option("--jobs", words, click.IntRange(min=1), metavar="N")
     fields = ("backend", "scheduler", "worker_timeout", "jobs")
     return fold_options("computing", WorkerOptions, fields, backend, scheduler, timeout, jobs)
 

@@ -267,28 +267,25 @@ def _load(name: str) -> StrategySpec | str:
 
 @click.command(cls=CheckedCommand)
 @options.logs_options()
-@click.option(
-    "--strategy",
-    "-s",
-    "strategies",
+@options.option(
+    "--strategy -s strategies",
+    "Plan the conversations again under this strategy: NAME, NAME@1h for a 1h TTL, or a file with one in YAML, as"
+    " written by `cachecost optimize --emit`. Repeatable.",
     multiple=True,
     metavar="NAME|FILE",
-    help="Plan the conversations again under this strategy: NAME, NAME@1h for a 1h TTL, or a file with one in YAML, as"
-    " written by `cachecost optimize --emit`. Repeatable.",
 )
-@click.option(
-    "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
+@options.option(
+    "--all ranks", "Plan the conversations again under every built-in strategy, cheapest first.", is_flag=True
 )
-@click.option(
-    "--model", metavar="MODEL", help="Model of all calls; needs --strategy or --all.  [default: the models in the log]"
+@options.option(
+    "--model", "Model of all calls; needs --strategy or --all.  [default: the models in the log]", metavar="MODEL"
 )
-@click.option(
-    "--capacity",
-    "capacities",
+@options.option(
+    "--capacity capacities",
+    "Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
+    click.IntRange(min=1),
     multiple=True,
-    type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
 @options.tokens_option
 @options.html_option("Also write an HTML page that shows every prompt.")

@@ -82,15 +82,15 @@ class ViewOptions:
 
 @click.command(cls=CheckedCommand)
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
-@click.option(
-    "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
+@options.option(
+    "--since", "Only calls since then: 30d, 12h, 2w, or a date (UTC).", metavar="WHEN", callback=parse_moment
 )
-@click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
-@click.option("--session", "session", metavar="ID", help="Open at this session; the beginning of its id is enough.")
-@click.option("--save", type=PagePath(), help="Write the page of the session as one HTML file, and start no server.")
-@click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")
-@click.option("--against", metavar="REV", help="Compare a report with itself as of this git revision.")
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@options.option("--project", "Only sessions whose folder contains this text.", metavar="TEXT")
+@options.option("--session session", "Open at this session; the beginning of its id is enough.", metavar="ID")
+@options.option("--save", "Write the page of the session as one HTML file, and start no server.", PagePath())
+@options.option("--beside", "Compare two recordings, call by call: PATH is given twice.", is_flag=True)
+@options.option("--against", "Compare a report with itself as of this git revision.", metavar="REV")
+@options.option("--no-browser", "Do not open a browser.", is_flag=True)
 @options.port_option(0)
 @options.format_option
 @options.shared_options
