@@ -22,7 +22,6 @@ SESSION = Path("scenarios/recordings/transcripts/entireio-cli-74_af160f6f80-fdb0
 SCENARIO = Path("scenarios/answer-inquiry.yaml")
 RESULT = Path("reports/answer-inquiry/result.json")
 MORE = "  more: "
-COSTS = ("cost_per_inquiry_usd", "cost_usd")
 PROPOSED = "answer_inquiry, forced"
 """What RFD 033 proposes: its strategies' names begin so."""
 
@@ -82,7 +81,9 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
     proposed = next((name for name in rows if name.startswith(PROPOSED)), found["compare_to"])
     remarks = {proposed: "as RFD 033", found["best"]: "tied for the cheapest" if found["tied"] else "cheapest"}
     names = list(dict.fromkeys([found["compare_to"], *remarks]))
-    asked, costs = (dollar_column([Decimal(rows[name][key]) for name in names]) for key in COSTS)
+    asked, costs = (
+        dollar_column([Decimal(rows[name][key]) for name in names]) for key in ("cost_per_inquiry_usd", "cost_usd")
+    )
     widths = [max(map(len, column)) for column in (names, asked, costs)]
     yield "What would another design cost? A tool's questions to the agent (RFD 033):"
     for cells in zip(names, asked, costs, strict=True):

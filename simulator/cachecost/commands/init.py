@@ -267,7 +267,6 @@ ABOUT = {
     SCHEMA: "JSON Schema of scenarios, for editors",
     WORKFLOW: "checks the budget in every pull request",
 }
-ABOUT_AGENT = "runs your agent against a simulated API, within a budget"
 PLAIN = re.compile(r"[\w./@-][\w./@ -]*")
 PYTHON_STEP = """      - name: Install the agent
         run: |
@@ -278,7 +277,6 @@ PYTHON_STEP = """      - name: Install the agent
 NODE_STEP = """      - name: Install the agent
         run: npm {install}
 """
-STEP = "      # @AGENT@\n"
 
 
 def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
@@ -306,14 +304,13 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     else:
         named = {"requirements.txt": "-r requirements.txt", "pyproject.toml": "."}
         libraries = " ".join(re.sub(r"[._]", "-", name) for name in agent.libraries)
-        step = PYTHON_STEP.format(
-            packages=next((words for name, words in named.items() if (folder / name).exists()), libraries)
-        )
+        packages = next((words for name, words in named.items() if (folder / name).exists()), libraries)
+        step = PYTHON_STEP.format(packages=packages)
     return {
         SCENARIO: scenario,
         **recording,
         SCHEMA: schema_text(),
-        WORKFLOW: workflow.replace(STEP, step),
+        WORKFLOW: workflow.replace("      # @AGENT@\n", step),
     }
 
 
@@ -321,7 +318,6 @@ def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
 
 
-NEW = ".cachecost-new"
 NEXT = """
 Next:
 {cd}  cachecost run {scenario}
@@ -366,15 +362,14 @@ def init(folder: Path, force: bool) -> int:
     if not force and (there := [folder / name for name in contents if os.path.lexists(folder / name)]):
         raise InputError([Fault(str(path), "exists already; overwrite it with --force") for path in there])
     write_all(folder, contents)
-    about = {**ABOUT, SCENARIO: ABOUT_AGENT} if agent else ABOUT
+    about = ABOUT | ({SCENARIO: "runs your agent against a simulated API, within a budget"} if agent else {})
     for name in contents:
         click.echo(f"{folder / name!s:<40} {about[name]}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
     if agent:
         found = agent.model
-        model = (
-            f"{found.id}   ({found.file}:{found.line})" if found else "that of its first call; the source names none"
-        )
+        where = f"{found.id}   ({found.file}:{found.line})" if found else ""
+        model = where or "that of its first call; the source names none"
         words = NEXT_AGENT.format(command=agent.command, reason=agent.reason, model=model, cd=cd, scenario=SCENARIO)
     else:
         words = NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING)
@@ -406,4 +401,4 @@ def write_all(folder: Path, contents: Mapping[str, str]) -> None:
 
 
 def _temporary(place: Path) -> Path:
-    return place.with_name(place.name + NEW)
+    return place.with_name(place.name + ".cachecost-new")

@@ -61,10 +61,6 @@ def parse_url(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     return value
 
 
-DRY_RUN = "00000000"
-"""The id of a dry run, so that its output is the same each time."""
-
-
 @click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
 @options.option(
@@ -101,7 +97,37 @@ def live(scenario: Path, **values: Any) -> int:
     not sent and paid again.
     """
     require("cachecost live", "anthropic", "httpx2")
-    return _Live(scenario, values).run()
+    if not values["dry_run"] and not os.environ.get(KEY):
+        raise click.ClickException(NO_KEY)
+    from cachecost.live.driver import output
+    from cachecost.live.driver.journal import read_journal
+    from cachecost.live.driver.planning import plan as make_plan
+
+    rules = options.parse_assumptions(values["rule"])
+    sets = [*values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
+    loaded = load_with_strategies(scenario, sets, "live sends what strategies plan")
+    known = [spec.name for spec in loaded.strategies]
+    for name in values["only"]:
+        options.check_name("--strategy", name, known)
+    run, now = "00000000" if values["dry_run"] else token_hex(4), time.time()
+    if values["resume"] is not None:
+        journal = read_journal(values["resume"])
+        run, now = journal.run, journal.at
+    plan = make_plan(loaded, scenario.parent, run, now, _plan_options(values), values["prices"])
+    if plan.faults:
+        faults = "\n".join(plan.faults)
+        raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
+    parallel, is_dry = values["parallel"], values["dry_run"]
+    if not values["as_json"]:
+        output.print_plan(plan, values["max_usd"], parallel)
+    elif is_dry:
+        options.print_json(output.plan_json(plan, values["max_usd"], parallel), indent=2, ensure_ascii=True)
+    for sentence in output.plan_sentences(plan, values["max_usd"], values["pace"], values["output"]):
+        print_diagnostic(sentence)
+    if is_dry:
+        return ExitCode.OK
+    confirm_spending(values["max_usd"], values["yes"])
+    return _send(plan, values)
 
 
 def confirm_spending(max_usd: Decimal, yes: bool) -> None:
@@ -113,94 +139,54 @@ def confirm_spending(max_usd: Decimal, yes: bool) -> None:
     click.confirm(f"Spend up to ${max_usd}?", abort=True, err=True)
 
 
-class _Live:
-    """One call of the command."""
+def _plan_options(values: dict[str, Any]) -> LiveOptions:
+    from cachecost.live.driver.planning import LiveOptions
 
-    def __init__(self, path: Path, values: dict[str, Any]) -> None:
-        self.path = path
-        self.values = values
-        self.limit: Decimal = values["max_usd"]
+    return LiveOptions(values["output"], values["pace"], values["only"])
 
-    def run(self) -> int:
-        if not self.values["dry_run"] and not os.environ.get(KEY):
-            raise click.ClickException(NO_KEY)
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import read_journal
-        from cachecost.live.driver.planning import plan as make_plan
 
-        rules = options.parse_assumptions(self.values["rule"])
-        sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
-        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
-        known = [spec.name for spec in scenario.strategies]
-        for name in self.values["only"]:
-            options.check_name("--strategy", name, known)
-        run, now = (DRY_RUN if self.values["dry_run"] else token_hex(4)), time.time()
-        if self.values["resume"] is not None:
-            journal = read_journal(self.values["resume"])
-            run, now = journal.run, journal.at
-        plan = make_plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
-        if plan.faults:
-            faults = "\n".join(plan.faults)
-            raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
-        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
-        if not self.values["as_json"]:
-            output.print_plan(plan, self.limit, parallel)
-        elif is_dry:
-            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
-            print_diagnostic(sentence)
-        if is_dry:
-            return ExitCode.OK
-        confirm_spending(self.limit, self.values["yes"])
-        return self._send(plan)
+def _send(plan: Plan, values: dict[str, Any]) -> int:
+    """Run to the end and print the result; after an interruption, print how to continue."""
+    import asyncio
 
-    def _plan_options(self) -> LiveOptions:
-        from cachecost.live.driver.planning import LiveOptions
+    from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.live.clock import ScaledClock
+    from cachecost.live.driver import output
+    from cachecost.live.driver.journal import Journal
+    from cachecost.live.driver.run import RECORDING, LiveRun, drive
+    from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
-        return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
-
-    def _send(self, plan: Plan) -> int:
-        """Run to the end and print the result; after an interruption, print how to continue."""
-        import asyncio
-
-        from cachecost.analysis.fidelity.validation import Validation
-        from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.run import RECORDING, LiveRun, drive
-        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
-
-        limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
-        job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
-        day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
-        path = self.values["resume"] or folder / JOURNAL
-        if self.values["resume"] is None and path.exists():
-            raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
-        if not path.exists() and (recording := folder / RECORDING).exists():
-            raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at) as journal:
-            try:
-                driven = asyncio.run(drive(job, journal, _print_call))
-            except KeyboardInterrupt:
-                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-                raise
-        fidelity = None
-        if any(outcome.calls for outcome in driven.outcomes):
-            setup = replace(driven.plan.terms.each_on_its_day(), counters={})
-            fidelity = Validation([driven.recording], setup).fidelity()
-        if self.values["as_json"]:
-            document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            options.print_json(document, indent=2, ensure_ascii=True)
-        else:
-            output.print_driven(driven)
-            if fidelity:
-                click.echo(f"\ncachecost validate {driven.recording}")
-                print_fidelity(fidelity, sys.stdout)
-        for sentence in output.sentences(driven):
-            print_diagnostic(sentence)
-        ended = driven.ended
-        return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
+    limits = [values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
+    job = LiveRun(plan, os.environ[KEY], values["max_usd"], ScaledClock(), *limits)
+    day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = values["out"] or Path(f"live-{plan.scenario.name}-{day}")
+    path = values["resume"] or folder / JOURNAL
+    if values["resume"] is None and path.exists():
+        raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
+    if not path.exists() and (recording := folder / RECORDING).exists():
+        raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
+    with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(_plan_options(values)), plan.at) as journal:
+        try:
+            driven = asyncio.run(drive(job, journal, _print_call))
+        except KeyboardInterrupt:
+            print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+            raise
+    fidelity = None
+    if any(outcome.calls for outcome in driven.outcomes):
+        setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+        fidelity = Validation([driven.recording], setup).fidelity()
+    if values["as_json"]:
+        document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+        options.print_json(document, indent=2, ensure_ascii=True)
+    else:
+        output.print_driven(driven)
+        if fidelity:
+            click.echo(f"\ncachecost validate {driven.recording}")
+            print_fidelity(fidelity, sys.stdout)
+    for sentence in output.sentences(driven):
+        print_diagnostic(sentence)
+    ended = driven.ended
+    return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
 
 
 def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:

@@ -328,9 +328,9 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_html(path: Path, page: str) -> None:
     """Write a page, and say so on stderr."""
-    from cachecost.views.html.frame import write_page
+    from cachecost.base.atomic_files import write_whole
 
-    write_page(path, page)
+    write_whole(path, page.encode("utf-8"))
     print_diagnostic(f"{path} written")
 
 

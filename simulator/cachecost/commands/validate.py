@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.atomic_files import write_whole
 from cachecost.base.errors import InputError, exit_code
 from cachecost.base.structs import replace
 from cachecost.commands import options
@@ -68,9 +69,9 @@ def validate(
         fidelity = replace(fidelity, estimates=validation.estimates())
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
-        from cachecost.views.fidelity.page import write_html
+        from cachecost.views.fidelity.page import fidelity_page
 
-        write_html(fidelity, evidence, claims, html)
+        write_whole(html, fidelity_page(fidelity, evidence, claims).encode("utf-8"))
     if out is not None:
         from cachecost.views.fidelity.page import write_evidence
 

@@ -30,6 +30,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.sweep.rows import COUNTS, NO_SEED, SweepRow
 from cachecost.views.streams import inert_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     ANSWER,
     COMPARISON,
@@ -187,14 +188,12 @@ def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
 
 def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     if not line.has_seeds:
-        counts = {name: getattr(line.first, name) for name in COUNTS}
-        return {**_point_object(axes, line), **counts, **_cost(line)}
+        return {**_point_object(axes, line), **pick(line.first, *COUNTS), **_cost(line)}
     unit = "usd" if line.is_priced else "tokens"
     return {
         **_point_object(axes, line),
         "seeds": len(line.costs),
-        "calls": line.first.calls,
-        "errors": line.first.errors,
+        **pick(line.first, "calls", "errors"),
         **_cost(line),
         f"percentiles_{unit}": {str(percent): exact(value) for percent, value in line.percentiles.items()},
         "convergence": line.convergence,
@@ -204,9 +203,7 @@ def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
 MOST_LINES, MOST_FAULTS = 60, 1_000
 SPREAD = (5, 50, 95)
 """The percentiles that a narrow table hides last."""
-NARROW = 100
 LEAST_STRATEGY, LONGEST_LABEL = 20, 32
-AT_BEST = " at best"
 BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
 RECORDINGS = (".jsonl", ".json")
 
@@ -288,7 +285,7 @@ def _answer(summary: SweepSummary) -> str:
     names = ranked[0][0]
     verb = "tie with least to compute" if len(names) > 1 else "has least to compute"
     if is_priced:
-        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{AT_BEST * summary.may_miss}"
+        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{' at best' * summary.may_miss}"
     low, high = (dollars(amount) if is_priced else tokens(int(amount)) for amount in (summary.least, summary.most))
     several = points > 1
     return f"{all_of(names)} {verb}{' everywhere' * several}: {low}{f' to {high}' * several}{seeds}."
@@ -301,7 +298,7 @@ def _sweep_table(axes: Sequence[str], lines: Sequence[SweepLine], width: int) ->
         labels = [line.labels[number] for line in lines]
         stems = [Path(label).stem if label.endswith(RECORDINGS) else label for label in labels]
         cells = [shorten_middle(stem, LONGEST_LABEL) for stem in stems]
-        header = axis.rpartition(".")[2] if width < NARROW else axis
+        header = axis.rpartition(".")[2] if width < 100 else axis
         columns.append(Column(f"axis {axis}", header, cells, right=False, leads=True))
     is_priced = all(line.is_priced for line in lines)
     rates = percent_column([one.cache_hit_rate for one in lines])

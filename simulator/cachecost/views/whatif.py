@@ -30,7 +30,6 @@ from cachecost.base.formatting import (
     dollars,
     duration,
     exact,
-    exact_or_none,
     margin_text,
     percent,
     percent_column,
@@ -43,7 +42,7 @@ from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -185,14 +184,11 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
     made: dict[str, Any] = {
         "format": 1,
         "calls": whatif.calls,
-        "cost_usd": exact(whatif.cost),
-        "simulated_usd": exact(whatif.simulated),
+        **pick_usd(whatif, "cost", "simulated"),
         "alternatives": [
             {
                 **pick(one, "name", "kind", "does"),
-                "cost_usd": exact_or_none(one.cost),
-                "most_usd": exact_or_none(one.most),
-                "saving_usd": exact_or_none(one.saving),
+                **pick_usd(one, "cost", "most", "saving"),
                 "share": _float(one.share),
                 **pick(one, "calls_changed", "extra_calls"),
                 "error_usd": exact(one.error),
@@ -225,12 +221,9 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         made["actions"] = [
             {
                 **pick(one, "name", "at"),
-                "price_usd": exact(one.price),
-                "cost_usd": exact(one.cost),
-                "cost_without_usd": exact(one.cost_without),
+                **pick_usd(one, "price", "cost", "cost_without"),
                 "tokens_lost": one.lost,
-                "then_usd": exact(one.then),
-                "then_without_usd": exact(one.then_without),
+                **pick_usd(one, "then", "then_without"),
                 **pick(one, "pays_after", "assumption", "session", "file", "line"),
             }
             for one in whatif.actions
@@ -245,10 +238,7 @@ def _float(number: Decimal | float | None) -> float | None:
 def _jointly(joint: Combination) -> dict[str, Any]:
     return {
         "names": list(joint.names),
-        "cost_usd": exact_or_none(joint.cost),
-        "saving_usd": exact_or_none(joint.saving),
-        "sum_of_parts_usd": exact(joint.sum_of_parts),
-        "best_part_usd": exact(joint.best_part),
+        **pick_usd(joint, "cost", "saving", "sum_of_parts", "best_part"),
         **pick(joint, "why", "supported"),
     }
 

@@ -21,7 +21,7 @@ from cachecost.views.bill.words import clock
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import print_lines, report_console
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -117,17 +117,14 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
     bill: dict[str, Any] = {}
     if explanation.billed is not None and explanation.necessary is not None:
         bill = {
-            "billed_usd": exact(explanation.billed),
-            "necessary_usd": exact(explanation.necessary),
+            **pick_usd(explanation, "billed", "necessary"),
             "not_explained_usd": exact(explanation.not_explained_usd),
             "not_explained": [_finding(finding) for finding in explanation.not_explained],
         }
     return {
         "format": 1,
         **pick(explanation, "strategy", "calls"),
-        "cost_usd": exact(explanation.cost),
-        "avoidable_usd": exact(explanation.avoidable),
-        "without_usd": exact(explanation.without),
+        **pick_usd(explanation, "cost", "avoidable", "without"),
         "findings": [_finding(finding) for finding in explanation.findings],
         "notes": [_finding(note) for note in explanation.notes],
         **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
@@ -145,8 +142,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "since_call": finding.since,
         "layer": str(finding.layer),
         **pick(finding, "block", "tokens"),
-        "cost_usd": exact(finding.cost),
-        "paid_again_usd": exact(finding.paid_again),
+        **pick_usd(finding, "cost", "paid_again"),
         **pick(finding, "message", "excerpt"),
         "behind": finding.is_behind,
         **pick(

@@ -31,7 +31,7 @@ from cachecost.views.fidelity.text import (
     part_table,
     score_table,
 )
-from cachecost.views.html.frame import render_page, write_page
+from cachecost.views.html.frame import render_page
 
 HEIGHT = 4.2
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -81,11 +81,6 @@ def signed_error(one: Judgement) -> float:
 
 
 PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
-
-
-def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], path: Path) -> None:
-    """The page with its chart inside, no network; written whole or not at all. Raises OSError."""
-    write_page(path, fidelity_page(fidelity, evidence, claims))
 
 
 def write_evidence(

@@ -398,8 +398,7 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
         "cause": one.cause or None,
         "session": one.session,
         "project": one.folder,
-        "agent": one.agent,
-        "timestamp": one.timestamp,
+        **pick(one, "agent", "timestamp"),
     }
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 ClockText = Callable[[float], str]
-NOTHING_SENT = "cachecost never sends anything itself."
 
 
 def cache_words(state: SessionState, now: float, clock: ClockText) -> str:
@@ -69,7 +68,8 @@ def keep_alive_words(advice: KeepAliveAdvice | None, clock: ClockText) -> str:
     what = f"send the last request again with max_tokens: 0 at {clock(advice.send_at)}"
     often = f", {advice.advised} times, every {duration(advice.interval_s)}" if advice.advised > 1 else ""
     end = f"then let it expire at {clock(advice.stop_at)}"
-    return f"Keep-alive: {each}; {what}{often}, {end}: it {pauses if advice.pauses else unknown}. {NOTHING_SENT}"
+    why = pauses if advice.pauses else unknown
+    return f"Keep-alive: {each}; {what}{often}, {end}: it {why}. cachecost never sends anything itself."
 
 
 def rewritten_tokens(state: SessionState, message: NextMessage) -> int:
@@ -82,15 +82,12 @@ def expired_words(state: SessionState, now: float) -> str:
     return f"cache expired {duration(now - until)} ago" if until is not None and until <= now else "cache is gone"
 
 
-def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
-    """Before a message: "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
+def message_warning(
+    state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float, which: str
+) -> str:
+    """ "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
     again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
-    return f"{expired_words(state, now)}: this message {again}{_compact_first(compaction)}"
-
-
-def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
-    again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
-    return f"{expired_words(state, now)}: the next message of this session {again}{_compact_first(compaction)}"
+    return f"{expired_words(state, now)}: {which} {again}{_compact_first(compaction)}"
 
 
 def compaction_warning(state: SessionState, compaction: CompactionPrice, now: float) -> str:

@@ -88,8 +88,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
     """What `run_json` writes, as plain dicts, lists, strings and numbers. `best` is None if no strategy ran whole."""
     return {
         "format": FORMAT,
-        "scenario": result.scenario,
-        **pick(result, "question", "about", "verdict"),
+        **pick(result, "scenario", "question", "about", "verdict"),
         **comparison_object(result.main),
         "variants": [{"variant": each.variant, **comparison_object(each)} for each in result.comparisons[1:]],
         "published_figures": [
@@ -188,8 +187,7 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
         "impact": exact(round(assumption.impact, 6)),
         "tried": [
             {
-                "value": value.value,
-                "best": value.best,
+                **pick(value, "value", "best"),
                 "cost": _exact_all(value.costs),
                 "cost_per_inquiry_usd": _exact_all(value.questions),
             }

@@ -13,7 +13,17 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import open_whole
-from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
+from cachecost.base.formatting import (
+    UNKNOWN,
+    all_of,
+    change,
+    dollar_places,
+    dollars,
+    exact_or_none,
+    inert,
+    inert_cell,
+    percent,
+)
 from cachecost.base.frames import flat_rows
 from cachecost.views.tables.table import COMPARISON, Column, Table
 
@@ -155,3 +165,8 @@ def picture_link(name: str, description: str, files: Collection[str]) -> str:
 def pick(one: object, *names: str) -> dict[str, Any]:
     """These attributes, for an object of JSON whose keys have the same names."""
     return {name: getattr(one, name) for name in names}
+
+
+def pick_usd(one: object, *names: str) -> dict[str, str | None]:
+    """As `pick`, of dollars: all digits of each, or None, as NAME_usd."""
+    return {f"{name}_usd": exact_or_none(getattr(one, name)) for name in names}

@@ -29,7 +29,7 @@ from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -193,8 +193,7 @@ def what_if_object(
     usage = sum((row.usage for row in found.base), Usage())
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
-        "cost_usd": exact(found.cost),
-        "basis_usd": exact(found.basis),
+        **pick_usd(found, "cost", "basis"),
         "difference_usd": exact(found.cost - found.basis),
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
         "words": _words(found),
@@ -244,8 +243,7 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "headline": session_headline(session.summary),
         "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
         **pick(session, "has_text", "has_blocks", "has_bill"),
-        "cost_usd": exact(total.cost),
-        "rewritten_usd": exact(total.rewritten),
+        **pick_usd(total, "cost", "rewritten"),
         "calls": columns,
         "moments": moment_objects(calls),
     }
@@ -433,8 +431,7 @@ def side_object(title: str, summary: BillSummary, calls: Sequence[TimelineCall])
     return {
         "title": title,
         "headline": session_headline(summary),
-        "cost_usd": exact(summary.total.cost),
-        "rewritten_usd": exact(summary.total.rewritten),
+        **pick_usd(summary.total, "cost", "rewritten"),
         "hit_rate": hit_rate(summary.total),
         "calls": columns,
         "causes": cause_objects(causes),

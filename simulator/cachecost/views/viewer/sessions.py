@@ -20,7 +20,7 @@ from cachecost.base.version import __version__
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.words import cause_name, session_names
 from cachecost.views.charts.palette import DARK_COLOURS, PAGE_COLOURS
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.viewer.call import UNKNOWN, NameList, cause_objects
 
 _encode = msgspec.json.Encoder().encode
@@ -155,17 +155,14 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
                 "last": iso_or_none(row.last),
                 "calls": row.calls,
                 "hit_rate": hit_rate(row),
-                "cost_usd": exact(row.cost),
-                "rewritten_usd": exact(row.rewritten),
+                **pick_usd(row, "cost", "rewritten"),
                 "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
                 "title": titles.get(row.key, ""),
             }
         )
     return {
         "total": {
-            "cost_usd": exact(total.cost),
-            "rewritten_usd": exact(total.rewritten),
-            "necessary_usd": exact(total.necessary),
+            **pick_usd(total, "cost", "rewritten", "necessary"),
             "calls": total.calls,
             "sessions": listing.summary.sessions,
             "hit_rate": hit_rate(total),
