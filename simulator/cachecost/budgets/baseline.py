@@ -200,7 +200,8 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     placed = yaml_text.read(path)
     if isinstance(placed.value, dict) and placed.value.get("format") == 1:
-        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, from an older cachecost: {REWRITE}")])
+        words = f"expected {FORMAT}; got 1, from an older cachecost: rewrite it with `cachecost check --update`"
+        raise InputError([placed.fault(("format",), words)])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -208,9 +209,6 @@ def read_baseline(path: Path) -> Baseline | None:
     if placed.faults:
         raise InputError(placed.faults)
     return baseline
-
-
-REWRITE = "rewrite it with `cachecost check --update`"
 
 
 def baseline_text(baseline: Baseline) -> str:

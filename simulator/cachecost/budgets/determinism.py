@@ -271,7 +271,6 @@ def _name_of(block: ComparedBlock) -> str:
 
 
 NAME = "deterministic"
-RECORDING = ("conversation", "recording")
 PAUSE_S = 2.0
 """Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
@@ -325,7 +324,7 @@ def _find_volatile(recorded: RecordedScenario) -> list[CostChange]:
 
 
 def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tuple[CostChange, ...] = ()) -> Verdict:
-    place = placed_of(recorded.scenario).place(RECORDING)
+    place = placed_of(recorded.scenario).place(("conversation", "recording"))
     state: State = "fail" if places else "pass"
     return Verdict(recorded.scenario.name, AS_RECORDED, NAME, ZERO, Decimal(places), state, message, place, changes)
 

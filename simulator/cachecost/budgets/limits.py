@@ -47,17 +47,11 @@ def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     if found:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
-    prices = [
-        [table[one] for one in used if one in table]
-        for table, used in ((before.prices, old.prices), (now.prices, new.prices))
-    ]
+    prices = [(before.prices, old.prices), (now.prices, new.prices)]
+    found += _compare_records(prices, {}, "the {} price of {} {}, now {}")
     # Rules that came after an older baseline are at their default there.
-    rules = [
-        [{**rule_defaults(), **table[one]} for one in used if one in table]
-        for table, used in ((before.rules, old.rules), (now.rules, new.rules))
-    ]
-    found += _compare_records(prices, "the {} price of {} {}, now {}")
-    found += _compare_records(rules, "{} of {} {}, now {}")
+    rules = [(before.rules, old.rules), (now.rules, new.rules)]
+    found += _compare_records(rules, rule_defaults(), "{} of {} {}, now {}")
     if old.tokens != new.tokens:
         found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
     elif old.calls_a_row == new.calls_a_row and len(old.rows) == len(new.rows):
@@ -77,12 +71,14 @@ def rule_defaults() -> Mapping[str, str]:
     return {name: str(default) for name, default in {**stated, **made}.items()}
 
 
-def _compare_records(tables: Sequence[Sequence[Record]], words: str) -> list[str]:
+def _compare_records(
+    tables: Sequence[tuple[Mapping[str, Record], Sequence[str]]], default: Record, words: str
+) -> list[str]:
     """What differs for a model that both tables know. More ways to call it, or fewer, are a change of the prompts."""
     found = list[str]()
     by_model: list[dict[tuple[str, str], dict[tuple[tuple[str, str], ...], Record]]] = [{}, {}]
-    for table, groups in zip(tables, by_model, strict=True):
-        for one in table:
+    for (table, used), groups in zip(tables, by_model, strict=True):
+        for one in ({**default, **table[name]} for name in used if name in table):
             model = one.get("host", ""), one.get("model", "")
             groups.setdefault(model, {})[tuple(sorted(one.items()))] = one
     for model in sorted(by_model[0].keys() & by_model[1].keys()):

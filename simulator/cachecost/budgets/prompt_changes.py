@@ -9,7 +9,6 @@ from typing import Any
 
 from cachecost.analysis.lint.volatile import excerpt_around
 from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (
     BlockKey,
     ChangeKind,
@@ -20,6 +19,7 @@ from cachecost.budgets.request_edits import (
     SlotList,
     key_by_digest,
     key_by_shape,
+    name_of,
     pair_requests,
 )
 from cachecost.budgets.source_lines import search_texts
@@ -92,7 +92,7 @@ def place_of(edit: Edit, pair: RequestPair, counter: TokenCounter | None) -> Cha
         # The names from the first that is another one; of what has no names, its numbers in the accepted request.
         before, after = [one for one in slots.old if one.new], [one for one in slots.new if one.old]
         first = next(at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one is not other)
-        labels = {id(slot): (_name(slot.new) or f"number {number + 1}") for number, slot in enumerate(before)}
+        labels = {id(slot): (name_of(slot.new) or f"number {number + 1}") for number, slot in enumerate(before)}
         names = [", ".join(labels[id(slot)] for slot in side[first : first + NAMES]) for side in (before, after)]
         path = f"{layer}.{next(number for number, slot in enumerate(slots.new) if slot is after[first])}"
         more = "…" if len(before) > first + NAMES else ""
@@ -102,7 +102,7 @@ def place_of(edit: Edit, pair: RequestPair, counter: TokenCounter | None) -> Cha
     number = next(at for at, one in enumerate(side) if one is slot)
     sizes = _tokens(slot.old, counter), _tokens(slot.new, counter)
     if layer is not Layer.MESSAGES:
-        name = _name(slot.new or slot.old) if layer is Layer.TOOLS else ""
+        name = name_of(slot.new or slot.old) if layer is Layer.TOOLS else ""
         path = wire_path(request, Breakpoint(layer, number))
         return replace(_place_block(path, slot.old, slot.new, sizes), name=name)
     blocks = [message.blocks if message else () for message in (slot.old, slot.new)]
@@ -143,11 +143,6 @@ def _breakpoint_words(request: Request, anchors: Sequence[SlotBreakpoint], pair:
     return words
 
 
-def _name(item: Any) -> str:
-    name = (item.content or {}).get("name") if isinstance(item, Block) else None
-    return name if isinstance(name, str) else ""
-
-
 def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[int | None, int | None]) -> ChangePlace:
     if old is None or new is None:  # a block that only one request has: how it begins
         begins = [
@@ -156,7 +151,7 @@ def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[i
             else excerpt_around(", ".join(text for _, text in texts(block.content)), 0, 0, VALUE_LENGTH)
             for block in (old, new)
         ]
-        name = _name(new)
+        name = name_of(new)
         names = [form.format(name) for form in DEFINITION_FORMS] if name else []
         search = (*names, *search_texts("", _first_text(new)[1])) if new else ()
         return ChangePlace(path, begins[0], begins[1], None, *sizes, search)
@@ -305,7 +300,7 @@ def _replay(now: ReplayedStrategy, pairs: Sequence[_CallPair], made: set[Edit], 
         elif made.issuperset(pair.edits):
             call = pair.new
         else:
-            call = replace_struct(pair.new, request=builder.between(pair.requests, made))
+            call = replace(pair.new, request=builder.between(pair.requests, made))
         rows.append(None if call is None else simulation.row(call))
     return rows
 
@@ -330,7 +325,7 @@ def pair_calls(accepted: ReplayedStrategy, now: ReplayedStrategy) -> list[_CallP
         if before and after:
             shift = after.start - before.start
         elif before:
-            before = replace_struct(before, start=before.start + shift)
+            before = replace(before, start=before.start + shift)
         number = one if other is None else other
         assert number is not None
         edits = tuple(both.edits()) if both else (CALLS_NEW if after else CALLS_GONE,)

@@ -219,9 +219,9 @@ def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
     """Both versions of a request beside each other."""
     was, now = old.tools.blocks, new.tools.blocks
     pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
-    pairs |= _pair_rest(was, now, pairs, lambda one, other: _name(one) == _name(other) != "")
+    pairs |= _pair_rest(was, now, pairs, lambda one, other: name_of(one) == name_of(other) != "")
     pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.TOOLS))
-    tools = _slots(was, now, pairs, Layer.TOOLS, key, lambda slot, number: _name(slot.new or slot.old) or number)
+    tools = _slots(was, now, pairs, Layer.TOOLS, key, lambda slot, number: name_of(slot.new or slot.old) or number)
     was, now = old.system.blocks, new.system.blocks
     pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
     pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.SYSTEM))
@@ -291,8 +291,9 @@ def _slots(
     return SlotList(before, now, REORDERED[layer] if order != sorted(order) else None)
 
 
-def _name(block: Block | None) -> str:
-    name = (block.content or {}).get("name") if block else None
+def name_of(item: object) -> str:
+    """The name of a block; "" of anything else."""
+    name = (item.content or {}).get("name") if isinstance(item, Block) else None
     return name if isinstance(name, str) else ""
 
 

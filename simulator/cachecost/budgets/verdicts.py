@@ -3,14 +3,13 @@ show on which side of a limit they are; how many sessions a replay holds, and ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from itertools import count
 from typing import Literal
 
-from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import dollars, exact_dollars, percent
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.conversations.calls import Call
@@ -53,11 +52,6 @@ def percent_apart(share: Decimal, limit: Decimal) -> str:
 
 
 State = Literal["pass", "fail", "not_comparable"]
-EXIT_CODES: Mapping[State, ExitCode] = {
-    "pass": ExitCode.OK,
-    "not_comparable": ExitCode.NOT_EVALUATED,
-    "fail": ExitCode.CHECK_FAILED,
-}
 RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
 """Broken budgets come first."""
 
@@ -109,11 +103,6 @@ def overall(verdicts: Iterable[Verdict]) -> State:
     """One word for all: a broken budget outweighs one that could not be checked."""
     states = {verdict.verdict for verdict in verdicts}
     return next((state for state in RANKS if state in states), "pass")
-
-
-def exit_code(verdicts: Iterable[Verdict]) -> int:
-    """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken."""
-    return EXIT_CODES[overall(verdicts)]
 
 
 @dataclass(frozen=True, slots=True)

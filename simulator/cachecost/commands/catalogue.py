@@ -86,7 +86,6 @@ COMMAND_GROUPS = {
     heading: {name: CommandPlace(PLACES.get(name, f"{name}:{name}"), summary) for name, summary in rows.items()}
     for heading, rows in SUMMARIES.items()
 }
-"""By heading and name."""
 
 
 def load_named_commands(names: Iterable[str]) -> Iterator[tuple[str, click.Command]]:

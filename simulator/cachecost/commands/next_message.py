@@ -20,9 +20,6 @@ from cachecost.tokens.factory import CALIBRATED, COUNTERS
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
 
-SIMULATED = " and prices its first call only, simulated from the requests of the log."
-FROM_BILLS = ", prices its first call only, and takes the cached prompt's length from the last bill."
-
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
     """A moment in seconds since the epoch; now where none is named. Raises BadParameter."""
@@ -88,7 +85,9 @@ def next_(
         made = next_object(choice, state, at, new, found.is_simulated)
         options.print_json(made)
     else:
-        source = SIMULATED if found.is_simulated else FROM_BILLS
+        source = ", prices its first call only, and takes the cached prompt's length from the last bill."
+        if found.is_simulated:
+            source = " and prices its first call only, simulated from the requests of the log."
         print_next(choice, state, at, new, source, local_time, sys.stdout)
     return ExitCode.NOT_EVALUATED if choice.message.cost is None else ExitCode.OK
 

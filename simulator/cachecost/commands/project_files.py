@@ -88,7 +88,6 @@ def project_folder(paths: Sequence[Path]) -> Path:
 
 DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-TTL_SETTINGS = ("main_ttl", "side_ttl")
 
 
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:
@@ -151,7 +150,7 @@ def ineffective_settings(
     for one in advice:
         if one.setting is None or not one.setting.key:
             continue
-        if one.setting.name in TTL_SETTINGS:
+        if one.setting.name in ("main_ttl", "side_ttl"):
             found = effective_ttl(settings, environment, one.setting.name == "main_ttl", is_subscription=False)
             if found.ttl != one.value:
                 decides = found.reason.replace("_", " ")

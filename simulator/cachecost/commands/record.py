@@ -16,12 +16,11 @@ from cachecost.commands.diagnostics import print_diagnostic
 from cachecost.commands.options import SharedOptions, content_option, option, port_option, reading_bar, shared_options
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
 
-UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
 
 
 @click.command(cls=CheckedCommand)
-@option("--upstream", "URL of the API; may include a path.", default=UPSTREAM, metavar="URL")
+@option("--upstream", "URL of the API; may include a path.", default="https://api.anthropic.com", metavar="URL")
 @option(
     "-o --out",
     "Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",

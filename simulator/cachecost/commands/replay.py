@@ -48,7 +48,6 @@ class ModelDays:
     """The models that calls ran on, each with its host and the last day of its calls that is known."""
 
     def __init__(self, host: str) -> None:
-        """`host` is that of the calls that name none."""
         self._host = host
         self._days: dict[tuple[str, str], date] = {}
 
@@ -58,10 +57,7 @@ class ModelDays:
             self._days[key] = call.day
 
     def notes(self, setup: ReplaySetup, now: date) -> Iterator[str]:
-        """For each model: that it was retired by the day of --as-of, or that its prices changed between then and now.
-
-        `now` is today.
-        """
+        """Of each model that it was retired by the day of --as-of, or that its prices changed between then and now."""
         for (host, model), day in self._days.items():
             as_of = setup.day
             note = retirement_note(host, model, as_of) if as_of else price_note(setup.prices, host, model, day, now)

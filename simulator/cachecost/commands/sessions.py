@@ -74,7 +74,6 @@ def session_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 LISTED = 3
-FULL_SIMILARITY = 0.5
 
 
 def choose_session(named: str, sessions: Sequence[str], option: str = "--session") -> str:
@@ -94,7 +93,7 @@ def choose_session(named: str, sessions: Sequence[str], option: str = "--session
         return found[0]
     if found:
         raise click.UsageError(f"{option}: {len(found)} sessions begin with '{named}': {_list(found, names)}")
-    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, FULL_SIMILARITY)
+    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, 0.5)
     nearest = [key for key in sessions if near and names[key].startswith(near[0])]
     what = "the nearest" if nearest else "the most recent"
     raise click.UsageError(f"{option}: no session begins with '{named}'; {what}: {_list(nearest or sessions, names)}")

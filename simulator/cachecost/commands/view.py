@@ -245,7 +245,6 @@ def _read_revision(folder: Path, name: str, revision: str) -> str:
 
 
 TOKEN_BYTES = 16
-DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 REDIRECT = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
 <meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
@@ -280,7 +279,8 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     with listen_at(port) as taken:
         address = f"{address_of(taken)}/{token}/{opened}"
         app = viewer_app(source, read_static_files(), token, taken.getsockname()[1], print_diagnostic)
-        has_display = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)
+        displays = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        has_display = sys.platform in ("darwin", "win32") or displays
         with redirect_file(address) if opens_browser and has_display else nullcontext() as path:
 
             def greet() -> None:

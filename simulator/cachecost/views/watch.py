@@ -122,7 +122,6 @@ def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
 
 WIDEST_BAR = 40
 NARROWEST_BAR = 12
-FEWEST_CALLS = 3
 HEADERS = ("call", "time", "read", "written", "uncached", "cost")
 LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
@@ -156,7 +155,7 @@ def screen_lines(
         ScreenLine(line, style) for text, style in styled for line in wrap_line(inert(text), size.width, hanging="  ")
     ]
     room = None if size.height is None else size.height - len(head) - len(rest) - 2
-    calls = watched.calls if room is None else watched.calls[-max(room, FEWEST_CALLS) :]
+    calls = watched.calls if room is None else watched.calls[-max(room, 3) :]
     marked = {one.number for one in alarms if one.kind == REWRITE}
     lines = [*head, *_call_lines(calls, marked, clock, size.width), *rest]
     return lines if size.height is None else lines[: size.height]

@@ -108,13 +108,7 @@ class ModelsAnswer(Answer):
     models: list[Row]
 
 
-RANKED_BY = {
-    "rows": "cost_usd",
-    "rewrites": "cost_usd",
-    "calls": "cost_usd",
-    "findings": "cost_usd",
-    "alternatives": "saving_usd",
-}
+RANKED_BY = {**dict.fromkeys(("rows", "rewrites", "calls", "findings"), "cost_usd"), "alternatives": "saving_usd"}
 """Lists that are sorted before they are cut, and by what; others keep their order."""
 
 

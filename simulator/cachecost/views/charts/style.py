@@ -152,7 +152,6 @@ VARIABLES = {
 """Colour as matplotlib writes it, to the page's name for it."""
 COLOUR = re.compile("|".join(VARIABLES))
 NUMBER = re.compile(r"(-?\d+\.\d)\d+")
-DROPPED = re.compile(r"\s*<(metadata|style)\b.*?</\1>", re.DOTALL)
 NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
 PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
@@ -160,8 +159,7 @@ PLACED = re.compile(r'( d="|translate\()([^")]*)')
 def inline(figure: Figure, name: str, says: str) -> Markup:
     """The figure as an element of the page; `name` begins its ids, `says` is its alternative text."""
     text = svg(figure).decode("utf-8")
-    text = text[text.index("<svg") :].strip()
-    text = DROPPED.sub("", text)
+    text = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", text[text.index("<svg") :].strip(), flags=re.DOTALL)
     # a tenth of a point in coordinates, also in those of glyphs, whose units are small
     text = PLACED.sub(lambda found: found[1] + NUMBER.sub(r"\1", " ".join(found[2].split())), text)
     text = NAMED.sub(

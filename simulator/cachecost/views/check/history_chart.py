@@ -31,12 +31,10 @@ NAME, LABEL, PANEL = 0.22, 0.22, 0.82
 GAP = 1.0
 LABELLED = 8
 """Commits of a panel that are all labelled; of more, the first, the last and those whose figure changed most."""
-MOST_COMMITS = 40
 EDGE = 0.07
 """Of the width of a panel, left free at its sides for the names of the first and the last commit."""
 ABOVE, BELOW = 6, -13
 """Points between a dot and its figure: below where the line comes from above."""
-MOST_SCENARIOS = 8
 COST_COLOUR, RATE_COLOUR = LINE_COLOURS[1], LINE_COLOURS[0]
 
 
@@ -53,7 +51,7 @@ class ScenarioHistory:
 def history_svg(entries: Sequence[HistoryEntry]) -> str:
     histories = scenario_histories(entries)
     title = history_title(histories)
-    shown, is_named = histories[:MOST_SCENARIOS], len(histories) > 1
+    shown, is_named = histories[:8], len(histories) > 1
     with house_style():
         head = MARGIN + title_height(title) + 0.15
         height = head + ROW * max(1, len(shown)) + MARGIN - (0 if is_named else NAME)
@@ -89,7 +87,7 @@ def scenario_histories(entries: Sequence[HistoryEntry]) -> list[ScenarioHistory]
     for name, found in by_scenario.items():
         if last := found[-1].strategies:
             strategy = AS_RECORDED if AS_RECORDED in last else next(iter(last))
-            own = [one for one in found if strategy in one.strategies][-MOST_COMMITS:]
+            own = [one for one in found if strategy in one.strategies][-40:]
             commits = [one.commit[:7] if one.commit else str(one.day or "?") for one in own]
             histories.append(ScenarioHistory(name, strategy, commits, [one.strategies[strategy] for one in own]))
     return histories

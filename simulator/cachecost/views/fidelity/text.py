@@ -118,12 +118,9 @@ def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
     totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
-    certain = [
-        one for one in totals if one.hits or not (one.ranges or one.spanning)
-    ]  # cold starts say little of a range
-    exact = {
-        one.name: _share(one.right, one.knowable) for one in certain if one.right >= EXACT_SHARE * one.knowable > 0
-    }
+    # cold starts say little of a range
+    sure = [one for one in totals if one.hits or not (one.ranges or one.spanning)]
+    exact = {one.name: _share(one.right, one.knowable) for one in sure if one.right >= EXACT_SHARE * one.knowable > 0}
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
@@ -196,7 +193,6 @@ PART_HEADERS = (
     *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
     *("unknown", "95th", "billed", "off by", "remark"),
 )
-COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "range width", "remark")
 MOST_PLACES = 3
 MOST_ROWS, LONGEST_NAME = 20, 40
 
@@ -292,7 +288,8 @@ def coverage_table(fidelity: Fidelity) -> Table:
         parts = (one.fitted, one.held_out)
         shares = [f"{held:,} of {calls:,} ({percent(held / calls)})" if calls else "" for held, calls in parts]
         rows.append((one.what, one.stated, *shares, one.width, "thin" if one.is_thin else ""))
-    return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
+    headers = ("holds for", "stated", "fitted", "held out", "range width", "remark")
+    return build_table("How often ranges and error margins hold", headers, rows, words=2)
 
 
 def assumption_table(fidelity: Fidelity) -> Table:
@@ -305,9 +302,8 @@ def difference_table(fidelity: Fidelity) -> Table:
     """The calls whose prediction differs from the bill; those that are unknown come last."""
     calls = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
     rows = [(one.kind, f"{one.source}:{one.line}", one.model, one.reason) for one in calls]
-    return build_table(
-        "Calls whose prediction differs from the bill", ("kind", "call", "model", "reason"), rows, words=4
-    )
+    headers = ("kind", "call", "model", "reason")
+    return build_table("Calls whose prediction differs from the bill", headers, rows, words=4)
 
 
 def evidence_table(evidence: Iterable[Evidence]) -> Table:
@@ -564,16 +560,13 @@ def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield f"… and {len(places) - MOST_MISMATCHES:,} more reasons (--json has all)"
 
 
-def _range_words(whole: Score) -> str:
+def score_lines(whole: Score) -> list[str]:
     stated = f"stated for {'all' if whole.coverage == 1 else percent(whole.coverage)}"
     held = f"{whole.held:,} of {whole.ranges:,} ({stated}) hold" if whole.ranges else ""
     width = f"{percent(whole.width)} of the prompt wide at the median"
     more = "are as wide as the prompt and predict nothing"
-    return "; ".join(filter(None, (held, width, f"{whole.spanning:,} {more}" if whole.spanning else "")))
-
-
-def score_lines(whole: Score) -> list[str]:
     wrote = f"{whole.cold_written:,} billed a write"
+    ranges = "; ".join(filter(None, (held, width, f"{whole.spanning:,} {more}" if whole.spanning else "")))
     misses = "1 miss is" if whole.late == 1 else f"{whole.late:,} misses are"
     late = f"; {misses} probably visibility lag" if whole.late else ""
     warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
@@ -585,5 +578,5 @@ def score_lines(whole: Score) -> list[str]:
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
-        *([f"ranges     {_range_words(whole)}"] if whole.width_in_words else []),
+        *([f"ranges     {ranges}"] if whole.width_in_words else []),
     ]

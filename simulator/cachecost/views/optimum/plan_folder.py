@@ -144,10 +144,6 @@ def _describe(primitive: Primitive) -> tuple[str, str]:
     raise ValueError(f"no client code for {primitive!r}")
 
 
-THREAD = "thread"
-"""The body's field of a message thread: what is written is the whole request, which needs none."""
-
-
 def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequence[int]) -> Iterator[dict[str, Any]]:
     """A line of the log for each call of the plan; `outputs` are the tokens of their answers.
 
@@ -168,7 +164,8 @@ def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequ
             lengths = billed_lengths(was)
         fields = {
             "timestamp": _timestamp(step, call),
-            "request": {name: value for name, value in body_of(call.request).items() if name != THREAD},
+            # without a message thread: what is written is the whole request, which needs none
+            "request": {name: value for name, value in body_of(call.request).items() if name != "thread"},
             "lengths": (lengths or KnownLengths(output=output or None)).wire() or None,
             "most_read": call.most_read,
             "response": ({"content": content} if content else None),
@@ -194,10 +191,6 @@ def breakpoint_lines(plan: Sequence[PlanStep]) -> Iterator[dict[str, Any]]:
 def _timestamp(step: PlanStep, call: Call) -> str | None:
     """As recorded; that of an additional call to the microsecond, since it must not come after an expiry."""
     return iso(call.start) if step.sent.is_extra and call.timestamp else call.timestamp
-
-
-ALWAYS = ("every_s", "times")
-"""Options that are written even where they are the defaults."""
 
 
 def strategy_yaml(rule: OnlineRule, comments: Sequence[str] = ()) -> str:
@@ -226,7 +219,8 @@ def _options(one: Primitive | KeepAlive) -> dict[str, Any]:
 
 def _given(one: Primitive | KeepAlive) -> Iterator[tuple[str, Any]]:
     for option in fields(one):
-        if (value := getattr(one, option.name)) != option.default or option.name in ALWAYS:
+        # a keep-alive's are written even where they are the defaults
+        if (value := getattr(one, option.name)) != option.default or option.name in ("every_s", "times"):
             yield option.name, value
 
 
@@ -238,10 +232,6 @@ def _item(name: str, options: dict[str, Any]) -> str:
 
 MARK = "<!-- written by cachecost optimize --emit -->"
 """The first line of the README: a folder that has it may be written again."""
-DIFFERENCES = (
-    "Where a replay differs from the table: it starts with the caches that the bills show, plans conversations anew, "
-    "and has other times for calls without one; the table holds all that equal."
-)
 
 
 def _readme_lines(
@@ -290,7 +280,11 @@ def _readme_lines(
     width = max((len(command) for command, _, _ in replays), default=0)
     yield from (f"    {command:<{width}}  # {exact_dollars(usd)}" for command, usd, _ in replays)
     if any(usd != expected for _, usd, expected in replays):
-        yield from ("", DIFFERENCES)
+        yield ""
+        yield (
+            "Where a replay differs from the table: it starts with the caches that the bills show, plans conversations "
+            "anew, and has other times for calls without one; the table holds all that equal."
+        )
     yield from ("", f"Tokens: {optimum.token_source}. Written by cachecost {__version__}.")
 
 
@@ -352,7 +346,15 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
     """
     evaluator = PlanEvaluator.of(source.workload.calls, source.workload.setup)
     rule = cheapest_rule(evaluator, optimum.presets, optimum.with_pings)
-    missing = _write_requests(folder, optimum, source)
+    outputs = [row.usage.output_tokens for row in simulated_rows(source.workload.setup, optimum.plan)]
+    missing = ""
+    try:  # the request log, or the breakpoints alone where content is missing
+        _write_lines(folder / REQUESTS, request_lines(optimum.plan, source.workload.calls, outputs))
+        remove_file(folder / BREAKPOINTS)
+    except CannotEvaluate as error:
+        _write_lines(folder / BREAKPOINTS, breakpoint_lines(optimum.plan))
+        remove_file(folder / REQUESTS)
+        missing = str(error)
     about = [f"{rule_words(rule.rule)}.", f"Replayed on {source.arguments}: {dollars(rule.usd)}."]
     write_text(folder / STRATEGY, strategy_yaml(rule.rule, [*about, "An item of `strategies:` in a scenario."]))
     write_text(folder / CLIENT, client_code(rule.rule))
@@ -366,23 +368,8 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
     readme = _readme_lines(optimum, rule, source.arguments, missing, replays)
     write_text(folder / README, "".join(f"{line}\n" for line in readme))
     log = BREAKPOINTS if missing else REQUESTS
-    words = [
-        f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
-    ]
-    return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]
-
-
-def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
-    """Write the request log, or the breakpoints alone where content is missing; why it is, else ""."""
-    outputs = [row.usage.output_tokens for row in simulated_rows(source.workload.setup, optimum.plan)]
-    try:
-        _write_lines(folder / REQUESTS, request_lines(optimum.plan, source.workload.calls, outputs))
-    except CannotEvaluate as error:
-        _write_lines(folder / BREAKPOINTS, breakpoint_lines(optimum.plan))
-        remove_file(folder / REQUESTS)
-        return str(error)
-    remove_file(folder / BREAKPOINTS)
-    return ""
+    files = f"{log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
+    return [f"{folder} written: {files}", *([f"no {REQUESTS}: {missing}"] if missing else [])]
 
 
 def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

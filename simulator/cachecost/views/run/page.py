@@ -284,11 +284,10 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     for group in groups.values():
         ledger, names = group[0], [one.strategy for one in group]
         is_open = ledger.strategy in shown
-        scale = (
-            TimelineScale(longest) if is_open else TimelineScale(longest, limit_columns(others), limit_spots(others))
-        )
+        limits = () if is_open else (limit_columns(others), limit_spots(others))
         calls = ledger_columns(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
         says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
-        view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
+        scale, anchor = TimelineScale(longest, *limits), anchors[ledger.strategy]
+        view = timeline_view(group_name(names), anchor, says, calls, scale, is_open=is_open)
         views.append(replace(view, members=names))
     return views

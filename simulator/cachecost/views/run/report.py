@@ -297,15 +297,12 @@ def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 
-EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
 def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
     """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
     if not line.total or not largest:
         return Text()
     eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
-    text = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    text = Text("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip())
     cells = len(text)
     ends, so_far = [0], ZERO
     for name in CLASS_COLOURS:
@@ -321,7 +318,6 @@ def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
 
 
 NARROWEST_BAR, WIDEST_BAR = 6, 24
-LONGEST_BEST = 32
 MOST_ASSUMED = 2
 """Assumptions in the terminal, at most."""
 
@@ -346,7 +342,7 @@ def run_text(
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main, prose = summaries[0], min(width, REPORT_WIDTH)
     shown = [strategy_table(main)] if main.lines else []
-    shown += [variant_table(summaries, LONGEST_BEST)] if len(summaries) > 1 else []
+    shown += [variant_table(summaries, 32)] if len(summaries) > 1 else []
     tables = [fit_table(table, width) for table in shown]
     header = Text.assemble((result.scenario, "bold"), "   ", result.about)
     parts: list[RenderableType] = [indented(header, prose, 0), Text()]

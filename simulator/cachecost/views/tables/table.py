@@ -107,7 +107,6 @@ GAP = 2
 INDENT = 2
 LEAST_NAMES = 30
 """Cells that names have before columns are hidden for them."""
-LONGEST_HEADER = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +148,7 @@ def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTabl
     first, *others = (replace(column, cells=list(map(inert, column.cells))) for column in table.columns)
     columns = [column for column in others if column.rank != DETAIL]
     headed = [
-        replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
-        for column in columns
+        replace(column, header=shorten_middle(column.header, 20)) if column.right else column for column in columns
     ]
     fitting = [column for column in headed if column.rank == ANSWER]
     for column in sorted(headed, key=lambda column: column.rank):

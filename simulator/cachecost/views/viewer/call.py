@@ -38,8 +38,6 @@ OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
     "head+automatic": ("last_tool", "last_system", "automatic"),
     "none": (),
 }
-CLIENT_PRESETS = {"claude-code": "claude-code", "opencode": "opencode", "crush": "crush", "qwen-code": "qwen-code"}
-"""The preset that stands for what a client sent."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -69,7 +67,8 @@ def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str])
     host = main.host if main else sorted(replay.workload.hosts)[0]
     model = main.rules.model if main else replay.session.calls[0].call.model
     session, files = replay.session, replay.session.files
-    own = CLIENT_PRESETS.get(session.calls[0].file.client, "head+automatic")
+    client = session.calls[0].file.client  # the preset that stands for what a client sent
+    own = client if client in ("claude-code", "opencode", "crush", "qwen-code") else "head+automatic"
     short = NOT_IN_NAMES.sub("-", session.id[:8]).strip("-")
     changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
     joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
@@ -316,8 +315,6 @@ def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], 
 
 MOST_TEXT = 200_000
 """Characters of a block's text alone."""
-HIDDEN_NAME = "added by the provider"
-UNRECORDED_NAME = "not in the transcript"
 
 
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
@@ -364,7 +361,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
     """A block; its number counts from 1 in the order of the prompt."""
     block = one.block
     text = readable_text(block, one.layer) if block else None
-    name = UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME
+    name = "not in the transcript" if one.is_unrecorded else "added by the provider"
     if block:  # that of a tool, also of that whose result the block is
         content = block.content or {}
         own = content.get("name")
