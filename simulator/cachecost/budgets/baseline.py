@@ -61,8 +61,7 @@ def _day(value: Any) -> date | None:
 @dataclass(frozen=True, slots=True)
 class BaselineRow:
     """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the
-    breakpoints, tokens read, other input and output, dollars.
-    """
+    breakpoints, tokens read, other input and output, dollars."""
 
     call: int
     prompt: str
@@ -232,9 +231,7 @@ RECORDING = "recording.jsonl"
 
 def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> list[Path]:
     """Write the baseline and, for a command, its recording: those that changed, all or none. Returns their paths.
-
-    Raises InputError if the folder cannot be written.
-    """
+    Raises InputError if the folder cannot be written."""
     files: dict[Path, bytes] = {}
     if not is_same_but_day(folder / FILE_NAME, now):
         files[folder / FILE_NAME] = baseline_text(now).encode()

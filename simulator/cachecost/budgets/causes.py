@@ -78,10 +78,8 @@ class HeadChange(NamedTuple):
 def describe_head_change(
     layer: str, was: Sequence[BlockEntry] | None, now: Entries, request: Request
 ) -> HeadChange | None:
-    """A changed head in words; `was` None: its blocks are not known.
-
-    None where nothing but digests differs and there is no content: a recording made anew has another key.
-    """
+    """A changed head in words; `was` None: its blocks are not known. None where nothing but digests differs and there
+    is no content: a recording made anew has another key."""
     if layer == "parameters":
         then, today = ({one.name: one.digest for one in entries} for entries in (was or (), now))
         names = sorted(name for name in then.keys() | today.keys() if then.get(name) != today.get(name))

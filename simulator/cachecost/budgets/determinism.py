@@ -117,10 +117,8 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """The first difference of two values: the path to it, the character from 0, and the text around it in each.
-
-    `kind` is what differs; "order" is the same parts in another order. `search` are texts to find its source line by.
-    """
+    """The first difference of two values: the path to it, the character from 0, and the text around it in each. `kind`
+    "order" is the same parts in another order. `search` are texts to find its source line by."""
 
     path: tuple[str | int, ...]
     kind: Kind
@@ -178,11 +176,8 @@ def excerpt(text: str, at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """A place of a call (from 1) at which the second run differs from the first.
-
-    `path` is that of the block as sent, with what is in it; `character` is where the texts `first` and `second`, which
-    are excerpts, part.
-    """
+    """A place of a call (from 1) at which the second run differs from the first. `path` is that of the block as sent,
+    with what is in it; `character` is where the excerpts `first` and `second` part."""
 
     call: int
     layer: str
@@ -248,10 +243,9 @@ def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
 
 
 def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
-    """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
-    same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
-    difference. Runs of different lengths stay as they are.
-    """
+    """The calls of the second run in the order of those of the first: that sent the same, else the same messages, else
+    that came at the same place. Parallel calls arrive in another order each time, which is no difference. Runs of
+    different lengths stay as they are."""
     if len(first) != len(second) or _are_same(first, second):
         return list(second)
     calls, found = (compared_calls(first), compared_calls(second)), dict[int, int]()
@@ -333,8 +327,7 @@ def _price_differences(
     differences: Sequence[RunDifference], recorded: RecordedScenario, folder: Path, second: Sequence[Call]
 ) -> list[CostChange]:
     """A change for each place, the most expensive first. What a call costs more is the effect of the first of its
-    differences, in the order of the prompt; all that the others could break is broken by then.
-    """
+    differences, in the order of the prompt; all that the others could break is broken by then."""
     first = recorded.runs[0]
     # What the calls of either run cost right after those of the first run and at their pace.
     costs: list[list[Decimal]] = []

@@ -39,9 +39,7 @@ ABSENT = "none"
 
 def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     """What besides the prompts of a strategy has changed since: "price of a read $0.5, now $0.4". Empty: comparable.
-
-    Judged is what was used, not versions of the data: prices of other models may come and go.
-    """
+    Judged is what was used, not versions of the data: prices of other models may come and go."""
     pairs = [(name, getattr(before, name), getattr(now, name)) for name in ("host", "model", "as_of")]
     found = [f"{name} {old}, now {new}" for name, old, new in pairs if old != new]
     if found:
@@ -97,11 +95,8 @@ OUT_OF_REACH = -1
 
 
 def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
-    """The fewest lookback positions that any call had left when it found what it read, and the first such call; None
-    where nothing was read.
-
-    A call that reads at its breakpoint itself has one position less than the window (rule 9).
-    """
+    """The fewest lookback positions that any call had left when it found what it read (at its breakpoint itself one
+    less than the window, rule 9), and the first such call; None where nothing was read."""
     found = list[tuple[int, int]]()
     for one in replayed.simulated:
         if one.row.cause == "lookback_exceeded":
@@ -119,10 +114,8 @@ def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
 
 
 def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
-    """The calls in which `layer` is not what it was in the call before of their conversation and model.
-
-    Messages are stable while they only grow.
-    """
+    """The calls in which `layer` is not what it was in the call before of their conversation and model; messages are
+    stable while they only grow."""
     before: dict[object, tuple[Request, str]] = {}
     calls, number = list[int](), tuple(Layer).index(layer)
     for one in replayed.simulated:
@@ -153,10 +146,8 @@ FAIL_UNDER = "fail_under"
 def check_budgets(
     scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, baseline: Baseline | None
 ) -> Iterator[Verdict]:
-    """The verdict on each budget of `scenario`, for the strategy it names, else for each; in the file's order.
-
-    Judged are the figures of the scenario as written; its variants are other questions.
-    """
+    """The verdict on each budget of `scenario` as written, for the strategy it names, else for each; in the file's
+    order."""
     checkers = {one.strategy: LimitChecker(scenario, one, now, baseline) for one in replays}
     named = [spec.name for spec in scenario.strategies] or [AS_RECORDED]
     for number, budget in enumerate(scenario.budget):
@@ -169,8 +160,7 @@ def check_hit_rates(
     scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, minimum: Decimal, place: SourcePlace
 ) -> Iterator[Verdict]:
     """The verdict of `--fail-under` on each strategy that has a budget; without budgets on the calls as recorded, or
-    where there are none on each strategy.
-    """
+    where there are none on each strategy."""
     about_all = any(budget.strategy is None for budget in scenario.budget)
     named = {budget.strategy for budget in scenario.budget} if scenario.budget else {AS_RECORDED}
     found = [one for one in replays if one.strategy in named or (about_all and one.strategy != AS_RECORDED)]
@@ -335,11 +325,8 @@ class LimitChecker:
         return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)
 
     def _never_read(self, limit: bool) -> _Result:
-        """Writes that no later call read.
-
-        The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single
-        call are only if there is one of them (as `explain` does).
-        """
+        """Writes that no later call read. The last call of a conversation cannot know that nothing follows, so it is
+        let off; conversations of a single call only if there is one of them (as `explain` does)."""
         if why := self._incomplete():
             return why
         replayed, unread = self._replayed, UnreadTracker()

@@ -53,12 +53,9 @@ DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """What one call shows of a change: the path as sent, and excerpts, the text around the change.
-
-    `character` counts from 0 in the text at `path`; None where no text is known or none differs. `tokens_before` and
-    `tokens_after` are those of what changed. `search` are texts to find its place in the source code by, best first.
-    `name` is that of the tool, "" where it is none.
-    """
+    """What one call shows of a change: the path as sent, excerpts, and the character in the text at `path` (None where
+    none differs). `tokens_before` and `tokens_after` are those of what changed, `search` texts to find its place in the
+    source code by, best first; `name` is that of a tool."""
 
     path: str
     before_excerpt: str | None = None
@@ -188,13 +185,10 @@ CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptChange(ChangePlace):
-    """One change of what is sent, however many calls have it; its place is that in the first of these.
-
-    `call` is the number of that call, today (of calls that are no longer made: in the accepted recording). `rewritten`
-    are the calls, by their numbers today, that read less of the cache because of it, `refused` how many calls the API
-    refuses since. `more` counts further changes that share these dollars. `varies`: calls that have it differ from each
-    other, as with a time in a prompt.
-    """
+    """One change of what is sent; its place is that in the first call that has it, `call` (today's number; of calls
+    that are no longer made the accepted one's). `rewritten` are the calls that read less of the cache because of it,
+    `refused` how many calls the API refuses since, `more` further changes that share these dollars. `varies`: it
+    differs from call to call."""
 
     layer: str
     kind: ChangeKind
@@ -209,10 +203,8 @@ class PromptChange(ChangePlace):
 
 @dataclass(frozen=True, slots=True)
 class PromptComparison:
-    """All changes of a strategy; their dollars and `rest` add up to `cost`, today's above the accepted calls'.
-
-    `rest` is what other answers, times and token counts cost; `answers` the part of it that is output tokens.
-    """
+    """All changes of a strategy; their dollars and `rest` add up to `cost`, today's above the accepted calls'. `rest`
+    is what other answers, times and token counts cost; `answers` the part of it that is output tokens."""
 
     scenario: str
     strategy: str
@@ -244,10 +236,8 @@ class _CallPair:
 
 
 def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: ReplayedStrategy) -> PromptComparison:
-    """What changed from the `accepted` replay of a strategy of `scenario` to the one of today.
-
-    The changes are made one after the other, each with a replay under today's rules and prices.
-    """
+    """What changed from the `accepted` replay of a strategy to the one of today. The changes are made one after the
+    other, each with a replay under today's rules and prices."""
     pairs = pair_calls(accepted, now)
     found: dict[Edit, list[int]] = {}
     for at, pair in enumerate(pairs):

@@ -86,8 +86,7 @@ Places = Mapping[Layer, Sequence[tuple[Slot[Any], Any]]]
 @dataclass(frozen=True, slots=True)
 class SlotBreakpoint:
     """A breakpoint by the slot it is on. `index` is that of the block in its message, 0 in other layers; `from_end`
-    counts the items behind it, and the blocks behind it in its message.
-    """
+    counts the items behind it, and the blocks behind it in its message."""
 
     layer: Layer
     ttl: Any

@@ -58,12 +58,9 @@ RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
 
 @dataclass(frozen=True, slots=True)
 class CostChange:
-    """Why calls cost more or less: `what` happened and its `effect`, in words.
-
-    `call` is the first of them (from 1), `calls` how many there are, `cost` their dollars over those of the baseline
-    (without one: over those of the same calls without the cause). `code` is that of `explain`, "" where it has none;
-    `block` is where on the wire. An empty `what` stands for all other calls together.
-    """
+    """Why calls cost more or less: `what` happened and its `effect`, in words; `call` is the first of them (from 1),
+    `calls` how many, `cost` their dollars over those of the baseline, else of the same calls without the cause. `code`
+    is that of `explain`, `block` where on the wire. An empty `what` stands for all other calls together."""
 
     call: int
     calls: int
@@ -81,12 +78,9 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on one limit of one strategy.
-
-    `limit` and `actual` are exact decimals: dollars, a share such as 0.05, breakpoints, positions, tokens written
-    in vain, or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence.
-    `changes` tell why a budget broke. `place` is where the limit is written.
-    """
+    """The verdict on one limit of one strategy. `limit` and `actual` (None: cannot be known) are exact: dollars, a
+    share such as 0.05, breakpoints, positions, tokens written in vain, or calls at which a layer changed. `changes`
+    tell why a budget broke; `place` is where the limit is written."""
 
     scenario: str
     strategy: str
@@ -107,9 +101,8 @@ def overall(verdicts: Iterable[Verdict]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class SessionVolume:
-    """`sessions` in a replay, on so many `days` from the first to the last, counted in UTC. None: no times are known,
-    or it is one session, which says nothing about a day.
-    """
+    """`sessions` in a replay, on so many `days` (UTC) from the first to the last; None where no times are known, or for
+    one session, which says nothing about a day."""
 
     sessions: int
     days: int | None

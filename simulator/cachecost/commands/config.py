@@ -34,10 +34,8 @@ PLAIN = (bool, int, float, str)
 
 
 class SettingInForce(NamedTuple):
-    """A setting: its command (None: all commands), its value as JSON has it, and its file and line or its variable.
-
-    `origin` is file, environment or default; `overruled_by` a variable that wins over the file.
-    """
+    """A setting: its command (None: all), its value as JSON has it, and its file and line or its variable. `origin` is
+    file, environment or default; `overruled_by` a variable that wins over the file."""
 
     command: str | None
     key: str

@@ -96,10 +96,8 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
 
 
 def _comparison(folder: Path) -> Mapping[str, Any]:
-    """The object of `run --json` for the scenario: the committed one if this version wrote it for it, else computed.
-
-    What is computed has neither variants nor assumptions, which nothing here shows.
-    """
+    """The object of `run --json` for the scenario: the committed one if this version wrote it for it, else computed,
+    without the variants and assumptions, which nothing here shows."""
     from cachecost.analysis.comparison.variant_run import VariantRun, versions_of
     from cachecost.scenario import load
     from cachecost.simulation.workload import scenario_setup

@@ -76,10 +76,8 @@ def no_end(stop: BaseException) -> None:
 
 
 def end_at_once(stop: BaseException) -> None:
-    """End the process: by SIGTERM if that stopped it, else with exit code 130. A refused question does not.
-
-    To free the objects of a large log takes seconds, so nothing is freed. Rows that are printed already are kept.
-    """
+    """End the process: by SIGTERM if that stopped it, else with exit code 130. A refused question does not. To free the
+    objects of a large log takes seconds, so nothing is freed. Rows that are printed already are kept."""
     from cachecost.base.atomic_files import remove_unfinished
 
     if not isinstance(stop, KeyboardInterrupt):
@@ -99,10 +97,8 @@ def end_at_once(stop: BaseException) -> None:
 
 
 def exit_code(command: Callable[[], Any], end: Callable[[BaseException], None] = no_end) -> int:
-    """Run `command`, report errors on stderr, and return the exit code (docs/reference/output-formats.md).
-
-    `end` is called with an interruption first: it may report it and end the process.
-    """
+    """Run `command`, report errors on stderr, and return the exit code (docs/reference/output-formats.md). `end` is
+    called with an interruption first: it may report it and end the process."""
     with inert_streams():
         try:
             code: int = command() or ExitCode.OK

@@ -103,11 +103,7 @@ def _explain_logs(
     pictures: Pictures | None,
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
-
-    Their prompt timelines are added to `pictures`, if there is to be a page.
-
-    Raises InputError where nothing can be read; CannotEvaluate.
-    """
+    Raises InputError where nothing can be read; CannotEvaluate."""
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
     from cachecost.commands.sessions import read_session_files

@@ -138,11 +138,8 @@ class ModelName(msgspec.Struct, frozen=True):
 
 
 class EntryPoint(msgspec.Struct, frozen=True):
-    """What starts the agent, why that, and all client libraries that the project imports.
-
-    `model` is None where the source names none that is known. `python_path` is the folder of its packages ("": where
-    it runs).
-    """
+    """What starts the agent, why that, and all client libraries that the project imports. `model` is None where the
+    source names none that is known; `python_path` is the folder of its packages ("": where it runs)."""
 
     command: str
     reason: str

@@ -66,11 +66,8 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
-    """The prices on the day of the rules; None for a self-hosted model, another way of caching without a price, or a
-    model whose price was not found.
-
-    Raises CannotEvaluate for any other model without a price.
-    """
+    """The prices on the day of the rules; None where there are none to find: self-hosted, another way of caching.
+    Raises CannotEvaluate for any other model without a price."""
     book = catalogue(row.host)
     try:
         return prices.quote(row.host, row.id, row.rules.day, STANDARD).of(0)

@@ -119,10 +119,7 @@ def search_progress(bar: options.WorkBar) -> Callable[[str, int], None]:
 
 
 def _print_content(traffic: Workload, logs: options.CommandLogs, as_json: bool, has_files: bool) -> int:
-    """Print the cheapest content of calls whose caches find by themselves what was sent before.
-
-    Raises UsageError where files are asked for.
-    """
+    """Print the cheapest content of calls whose caches find by themselves what was sent before. Raises UsageError."""
     if has_files:
         raise click.UsageError("--emit, --html, --csv: not for calls to caches that take no breakpoints")
     from cachecost.analysis.whatif.content_plan import plan_content

@@ -59,10 +59,8 @@ def option(names: str, text: str, kind: Any = None, default: Any = None, **more:
 
 
 def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *options: Decorator) -> Decorator:
-    """Add `options` to a command, which gets the values of these `fields` as one argument, `name`.
-
-    What `make` raises comes before the errors of the command.
-    """
+    """Add `options` to a command, which gets the values of these `fields` as one argument, `name`. What `make` raises
+    comes before the errors of the command."""
 
     def fold(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -363,10 +361,7 @@ class WorkerOptions:
 
 
 def workers_options(default: str) -> Decorator:
-    """Add the options of where to compute; the command gets them as `computing`, WorkerOptions.
-
-    `default` says how many processes there are without --jobs.
-    """
+    """Add the options of where to compute, as `computing`, WorkerOptions; `default` is how many processes there are."""
     backend = option(
         "--backend",
         "Where to compute: loky is processes of this machine, dask is a cluster.",
@@ -394,11 +389,8 @@ def check_name(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def scenario_options(path: Path, tokens: str | None, shared: SharedOptions) -> SharedOptions:
-    """The shared options that hold for a scenario: those of the command line.
-
-    Those of the settings file stand in the scenario, where it states none (`scenario_defaults`). Raises UsageError for
-    options that the scenario at `path` sets itself.
-    """
+    """The shared options that hold for a scenario: those of the command line, as those of the settings file stand in
+    the scenario (`scenario_defaults`). Raises UsageError for options that the scenario at `path` sets itself."""
     given = {"tokens": tokens, "prices": shared.prices, "as_of": shared.as_of}
     given["host"] = None if shared.host == AUTO_HOST else shared.host
     if names := [name for name, value in given.items() if value is not None and not is_from_file(name)]:
@@ -426,11 +418,8 @@ CALL = "call"
 
 
 class WorkBar:
-    """The bar of a command; without `display` it shows nothing.
-
-    A phase whose end is not known, or that goes on after all that was expected is done, shows what is done and for how
-    long: never a full bar.
-    """
+    """The bar of a command; without `display` it shows nothing. A phase whose end is not known, or that goes on after
+    all that was expected is done, shows what is done and for how long: never a full bar."""
 
     def __init__(self, display: Progress | None = None) -> None:
         self._display = display
@@ -491,10 +480,8 @@ class WorkBar:
 
     @contextmanager
     def reading(self, paths: Sequence[Path], what: str = "reading") -> Iterator[Iterable[Path]]:
-        """A phase that ends when the files and folders are read; yields the paths, one after the other.
-
-        Files that need not be read count when the next path is taken.
-        """
+        """A phase that ends when the files are read; yields the paths. Unread files count when the next path is
+        taken."""
         if self._display is None:
             yield paths
             return
@@ -521,10 +508,7 @@ class WorkBar:
 
 
 class ReplaySteps:
-    """Adds up the calls of replays that come one after the other; the first tells how many calls each has.
-
-    Called with the name of a replay and the number of its calls that are done.
-    """
+    """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
         self._bar, self._number = bar, number

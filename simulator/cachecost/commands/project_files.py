@@ -38,8 +38,7 @@ NOT_SEARCHED = frozenset({"node_modules", "dist", "build", "__pycache__"})
 
 def read_project_files(folder: Path, without: Path) -> dict[str, str]:
     """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
-    the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
-    """
+    the working folder writes it; without git, of the files in `folder`. Those in `without` are left out."""
     found: list[Path] = []
     if output := _git(folder, "rev-parse", "--show-toplevel"):
         root = Path(os.fsdecode(output).rstrip("\r\n"))
@@ -91,10 +90,8 @@ ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:
-    """Show what the advice changes in the settings file, and write it if that is confirmed; whether it was.
-
-    Of the file only the changed values are shown. Raises InputError if it is no JSON object; CannotWrite.
-    """
+    """Show what the advice changes in the settings file, and write it if that is confirmed; whether it was. Of the file
+    only the changed values are shown. Raises InputError if it is no JSON object; CannotWrite."""
     path = settings_path(environment)
     file = OthersFile(path)
     content = file.content if file.content.strip() else b"{}"

@@ -141,8 +141,7 @@ class ReplayJob(msgspec.Struct, frozen=True):
 
     def ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, or of each capacity of a server to which the calls were sent as recorded, one
-        after the other; else that of the calls as recorded.
-        """
+        after the other; else that of the calls as recorded."""
         if self.plans and not self.capacities:
             yield from self._strategy_ledgers(with_lower_bound, with_timelines)
         elif not self.capacities:
@@ -181,10 +180,7 @@ class ReplayJob(msgspec.Struct, frozen=True):
         return self.bar.count(recorded.calls), recorded.setup
 
     def _strategy_ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy, one after the other.
-
-        Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
-        """
+        """One after the other; where all are ranked without a lower bound, which takes as long as a replay."""
         from cachecost.simulation.strategy_ledger import replay_strategy
         from cachecost.strategies.agent import Agent
         from cachecost.strategies.registry import find_strategy, names

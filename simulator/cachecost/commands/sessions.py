@@ -24,12 +24,9 @@ if TYPE_CHECKING:
 def read_session_files(
     paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = ""
 ) -> SessionFiles:
-    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr.
-
-    `workers` share the reading; then nothing is remembered. Where nothing is found, it is said how to call `command`;
-    without one nothing is said of that.
-    Raises CannotEvaluate where workers are lost.
-    """
+    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr, as does
+    how to call `command` where nothing is found. `workers` share the reading; then nothing is remembered. Raises
+    CannotEvaluate where workers are lost."""
     from cachecost.sessions.reading import FILES, STATES, SessionReading
 
     folders = [path for path in paths if path.is_dir()]
@@ -77,11 +74,8 @@ LISTED = 3
 
 
 def choose_session(named: str, sessions: Sequence[str], option: str = "--session") -> str:
-    """The session whose id, or the name of whose file, begins so. `sessions` are in order, the most recent first.
-    `option` is what named it.
-
-    Raises UsageError where there is none, or more than one.
-    """
+    """The session whose id, or the name of whose file, begins so; `sessions` begin with the most recent, `option` is
+    what named it. Raises UsageError where there is none, or more than one."""
     from difflib import get_close_matches  # only for what is wrong already
 
     if not sessions:

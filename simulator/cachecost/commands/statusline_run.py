@@ -73,11 +73,8 @@ KEPT_S = 30 * DAY_S
 
 
 class RememberedSession(msgspec.Struct, array_like=True):
-    """A transcript as it was read last: `identity` is inode, size and time of the last change in nanoseconds.
-
-    `models` are rules and prices by `_model_key`, `reader` what is needed to go on reading. `state` is None where the
-    transcript has no call of a main thread.
-    """
+    """A transcript as it was read last: `identity` is inode, size and time of the last change in nanoseconds, `reader`
+    what is needed to go on reading. `state` is None where the transcript has no call of a main thread."""
 
     version: int
     path: str
@@ -194,10 +191,8 @@ class SessionMemory:
 def read_transcript(
     path: Path, before: bytes, find: FindModel, earlier: int | None = None
 ) -> tuple[SessionState | None, bytes, int | None]:
-    """The state of a transcript, what is needed to go on, and the static prefix of the session's earlier part.
-
-    `before` and `earlier` are what an earlier reading left.
-    """
+    """The state of a transcript, what is needed to go on, and the static prefix of the session's earlier part; `before`
+    and `earlier` are what an earlier reading left."""
     from cachecost.analysis.next_message.history import CONTINUED, session_state
     from cachecost.conversations.readers.claude_code.transcript import Transcript, decode_state
 

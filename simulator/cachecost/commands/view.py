@@ -165,10 +165,8 @@ def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
 
 
 def watch_work(lock: Lock) -> Callable[[str, Sequence[str]], AbstractContextManager[None]]:
-    """Shows what the page waits for: a bar on a terminal, for what takes over a second.
-
-    Of what is done at once only the first is shown, which holds the `lock`.
-    """
+    """Shows what the page waits for: a bar on a terminal, for what takes over a second; of what is done at once only
+    the first, which holds the `lock`."""
 
     @contextmanager
     def watch(what: str, files: Sequence[str]) -> Iterator[None]:
@@ -268,9 +266,8 @@ def listen_at(port: int) -> socket:
 
 
 def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool) -> None:
-    """Serve a page until stopped; it opens at the address `opened` ("": where it begins). Raises UsageError for a port
-    that is taken.
-    """
+    """Serve a page until stopped; it opens at `opened` ("": where it begins). Raises UsageError for a port that is
+    taken."""
     from cachecost.live.loopback import address_of
     from cachecost.live.viewer.app import serve_page, viewer_app
     from cachecost.live.viewer.saved_page import read_static_files
@@ -296,8 +293,7 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
 @contextmanager
 def redirect_file(address: str) -> Iterator[Path]:
     """A file that leads a browser to `address`, and that only this user can read: command lines, which everyone on the
-    machine can list, then have no token.
-    """
+    machine can list, then have no token."""
     with TemporaryDirectory(prefix="cachecost-view-") as folder:
         path = Path(folder) / "open.html"
         path.write_text(REDIRECT.format(escape(address, quote=True)), encoding="utf-8")

@@ -50,10 +50,8 @@ NOTHING_KNOWN: Mapping[str, str] = {}
 
 
 def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KNOWN, is_scenario: bool = False) -> str:
-    """One line on the commands besides `command`. `known` are dollars of theirs, like {"explain": "$0.36 avoidable"}.
-
-    `arguments` are the paths as on a command line; `lint` and `whatif` take no scenario.
-    """
+    """A line on the commands besides `command`; `known` are dollars of theirs, like {"explain": "$0.36 avoidable"},
+    `arguments` the paths as on a command line."""
     others = [name for name in ADDS if name != command and not (is_scenario and name in ("whatif", "lint"))]
     parts = [f"{name} ({known[name] if name in known else ADDS[name]})" for name in others]
     return f"see also   cachecost COMMAND {arguments}: " + ", ".join(parts)

@@ -30,10 +30,7 @@ def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any
 
 
 def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
-    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow.
-
-    `pricing` is the command that prices the findings; "" for none.
-    """
+    """As wide as the terminal of `stream`, 120 cells into a pipe. `pricing` is the command that prices the findings."""
     width, colours = stream_look(stream)
     many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]

@@ -49,13 +49,9 @@ CONFIDENCE = 1.96
 
 
 class SweepLine:
-    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their
-    size.
-
-    Where no price is known `costs` are input tokens that must be computed, and not dollars. `cache_hit_rate` is how
-    much of the input of all seeds was read; None where there was none. `fault`: "" is none. Where hits are best
-    effort `costs` are the least, and `missed` the most, in the order of their size, too.
-    """
+    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size;
+    tokens to compute where no price is known. Where hits are best effort `costs` are the least, and `missed` the
+    most."""
 
     def __init__(self, first: SweepRow) -> None:
         self.first = first

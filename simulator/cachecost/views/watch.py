@@ -101,10 +101,7 @@ STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta
 
 
 def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
-    """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters.
-
-    What was cached before and is sent uncached counts as uncached.
-    """
+    """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters."""
     prompts = []
     for one in calls:
         call, again = one.call, min(one.rewrite.tokens, one.call.written) if one.rewrite else 0

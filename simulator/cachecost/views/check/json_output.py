@@ -28,11 +28,8 @@ def check_object(
     volumes: Mapping[str, int] = NO_VOLUMES,
     lines: Mapping[tuple[str, ...], SourceLine] = NO_LINES,
 ) -> dict[str, Any]:
-    """A check as JSON: decimals as text, null where a figure cannot be known.
-
-    `volumes` are sessions a day by scenario; they win over `sessions_per_day`. `lines` are the source lines of changes,
-    by the texts to search them by.
-    """
+    """A check as JSON: decimals as text, null where a figure cannot be known. `volumes` are sessions a day by scenario,
+    and win over `sessions_per_day`; `lines` are the source lines of changes, by the texts to search them by."""
     # commands that accept the scenarios whose broken budget a new baseline fixes
     incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
     broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]

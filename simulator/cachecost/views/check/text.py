@@ -85,8 +85,7 @@ def projection_words(one: CheckObject) -> str:
 
 def shown_comparisons(check: CheckObject) -> list[CheckObject]:
     """Of each scenario the strategy whose budget broke, else one whose cost changed, else the first; where its prompts
-    and its dollars changed, or where a budget of the scenario does not hold.
-    """
+    and its dollars changed, or where a budget of the scenario does not hold."""
     by_scenario: dict[str, list[CheckObject]] = {}
     for one in check["prompt_changes"]:
         by_scenario.setdefault(one["scenario"], []).append(one)

@@ -38,10 +38,8 @@ from cachecost.views.timeline.picture import TimelineView, timeline_key
 
 
 def call_name(finding: Finding, explanation: Explanation) -> str:
-    """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions.
-
-    The file is also named where the findings are of several files.
-    """
+    """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions, with the
+    file where there are several."""
     place = f"{PurePath(finding.file).name}:{finding.line}" if finding.file and finding.line else ""
     if finding.session:
         name = f"session {short_session(finding.session)} call {finding.session_call}"
@@ -110,10 +108,8 @@ def call_numbers(findings: Sequence[Finding]) -> str:
 
 
 def explanation_object(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`.
-
-    Where the calls have bills, necessary + avoidable + not explained = billed, exactly.
-    """
+    """An explanation as JSON. The findings' dollars add up to `avoidable_usd`; where the calls have bills, necessary +
+    avoidable + not explained = billed, exactly."""
     bill: dict[str, Any] = {}
     if explanation.billed is not None and explanation.necessary is not None:
         bill = {
@@ -240,10 +236,7 @@ def closing(explanation: Explanation) -> Iterator[str]:
 def explain_page(
     source: str, explanations: Sequence[Explanation], again: str, timelines: Sequence[Sequence[TimelineView]] = ()
 ) -> str:
-    """The avoidable cost of each strategy of a scenario, or of a log. `again` is the command that makes the page.
-
-    `timelines` are those of each explanation.
-    """
+    """The avoidable cost of each strategy, or of a log. `again` is the command that makes the page."""
     shown = [*timelines, *[()] * (len(explanations) - len(timelines))]
     sections = []
     for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1):

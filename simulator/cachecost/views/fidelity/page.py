@@ -44,10 +44,7 @@ KINDS = {
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
-    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors.
-
-    Without a `title` nothing is written above it.
-    """
+    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors."""
     with house_style():
         figure = Figure(figsize=(WIDTH, HEIGHT))
         top = draw_title(figure, title) if title else 0.0

@@ -183,11 +183,9 @@ def host_parts(fidelity: Fidelity) -> list[HostPart]:
 
 
 def coverages(fidelity: Fidelity) -> list[Coverage]:
-    """The coverage of the range of each host that has one, then that of each tokenizer's error margin.
-
-    Of a margin: calls of one pass whose whole prompt, with no length from a bill, is billed within it. The results of
-    server tools and what an explicit cache object holds are in no request: calls with them tell nothing of a counter.
-    """
+    """The coverage of the range of each host that has one, then that of each tokenizer's error margin: of calls of one
+    pass, counted without any bill, and without what no request holds (results of server tools, explicit cache
+    objects)."""
     found = []
     ranged = [one for one in fidelity.judgements if one.has_range]
     for host, share in sorted({(one.host, one.coverage) for one in ranged}):

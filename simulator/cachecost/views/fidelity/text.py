@@ -52,9 +52,8 @@ HELD_SHARE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class HostScore:
-    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are
-    the judged calls that were to read something and read nothing, `clients` who recorded the judged calls, `models` how
-    many they were of."""
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are the
+    judged calls that were to read something and read nothing; `clients` and `models` are those of the judged calls."""
 
     host: str
     matching: str

@@ -145,11 +145,8 @@ def _describe(primitive: Primitive) -> tuple[str, str]:
 
 
 def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """A line of the log for each call of the plan; `outputs` are the tokens of their answers.
-
-    `calls` are those that were planned, as they were sent: their bills show lengths up to their own breakpoints. Raises
-    CannotEvaluate for a call whose content was not recorded.
-    """
+    """A line of the log for each call of the plan; `outputs` are the tokens of their answers, `calls` those that were
+    planned, whose bills show lengths up to their own breakpoints. Raises CannotEvaluate for a call without content."""
     as_sent, waiting = dict[BareCall, Call](), iter(calls)
     for sent in (step.sent for step in plan if not step.sent.is_extra):
         same = (call for call in waiting if (call.request.thread, call.start) == (sent.call.request.thread, sent.start))
@@ -237,10 +234,8 @@ MARK = "<!-- written by cachecost optimize --emit -->"
 def _readme_lines(
     optimum: Optimum, rule: RuleResult, logs: str, missing: str, replays: Sequence[tuple[str, Decimal, Decimal]]
 ) -> Iterator[str]:
-    """The lines of README.md. `logs` are paths as on a command line, `missing` is why there is no request log.
-
-    `replays` are commands, with what each says and what the table says.
-    """
+    """`logs` are paths as on a command line, `missing` is why there is no request log, `replays` are commands, with
+    what each says and what the table says."""
     yield from (MARK, f"# Cache plan for {logs}", "")
     name, now = cost_now(optimum)
     log = "`breakpoints.jsonl`" if missing else "`requests.jsonl`"
@@ -294,11 +289,8 @@ STRATEGY, CLIENT = "strategy.yaml", "client.py"
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """What is planned: calls, the conversations that they belong to (none: they cannot be planned again), a setup.
-
-    `setup` is that of a replay, without bills; `tokens` what --tokens says there. `arguments` and `options` are the
-    paths and the options of such a replay as on a command line.
-    """
+    """What is planned: calls, their conversations (none: they cannot be planned again), and the setup, --tokens, paths
+    and options of a replay without bills, as on a command line."""
 
     workload: Workload
     conversations: Sequence[Conversation]
@@ -340,10 +332,8 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
 
 
 def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
-    """Write the files, each whole or not at all, the README last; what to tell the user about them.
-
-    Raises InputError where the folder cannot be written.
-    """
+    """Write the files, each whole or not at all, the README last; what to tell the user about them. Raises
+    InputError."""
     evaluator = PlanEvaluator.of(source.workload.calls, source.workload.setup)
     rule = cheapest_rule(evaluator, optimum.presets, optimum.with_pings)
     outputs = [row.usage.output_tokens for row in simulated_rows(source.workload.setup, optimum.plan)]

@@ -58,10 +58,8 @@ def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
 
 
 def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
-    """The plan, every strategy that could run, the cheapest first, then the lower bounds.
-
-    Where it `is_short`, strategies of the same cost share a row, and only the cheapest and known ones are shown.
-    """
+    """The plan, every strategy that could run, the cheapest first, then the lower bounds. Where it `is_short`,
+    strategies of the same cost share a row, and only the cheapest and known ones are shown."""
     costs = [(preset.name, preset.usd) for preset in optimum.presets if not preset.refused]
     if is_short:
         costs = [
@@ -224,10 +222,8 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
 
 
 def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
-    """What the calls cost as they are sent, in words and USD: calls without breakpoints cost what "none" does.
-
-    Where some calls were left out, that is not known, and the cheapest built-in strategy stands for it.
-    """
+    """What the calls cost as they are sent, in words and USD: without breakpoints what "none" does; the cheapest
+    built-in strategy where some calls were left out."""
     if optimum.recorded_usd is not None:
         return f"now ({optimum.first}, simulated)", optimum.recorded_usd
     best = optimum.best_preset

@@ -129,10 +129,8 @@ HAIRLINE = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it.
-
-    A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused, or is compared apart.
-    """
+    """`parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it. A `strong`
+    bar is the cheapest; a `pale` one leaves out calls that were refused, or is compared apart."""
 
     name: str
     parts: dict[str, float]
@@ -302,10 +300,8 @@ class Curve:
 
 
 def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
-    """Dollars so far after each call, of every strategy that was not wholly refused; `headed` by its title.
-
-    At most twelve lines: strategies that are near one another are one of them, on a pale band.
-    """
+    """Dollars so far after each call, of every strategy that was not wholly refused. At most twelve lines: strategies
+    that are near one another are one of them, on a pale band."""
     title = cumulative_title(summary)
     with house_style():
         curves = _curves(summary)
@@ -335,10 +331,8 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
 
 
 def spread(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
-    """Places `step` apart or more, in the same order, as near to `wanted` as that allows (least squares).
-
-    Of equals the first stands highest. They stand between `low` and `high`; too many to stand there go on above.
-    """
+    """Places `step` apart or more, as near to `wanted` as that allows (least squares), of equals the first highest.
+    They stand between `low` and `high`; too many to stand there go on above."""
     order = sorted(range(len(wanted)), key=lambda number: (wanted[number], -number))
     groups: list[list[float]] = []
     for rank, number in enumerate(order):
@@ -596,10 +590,8 @@ def _colour(number: int) -> str:
 
 
 def figures(summary: Summary, variants: Sequence[Summary] = ()) -> dict[str, Figure]:
-    """Every picture that this comparison has, by its file name: where no price is known, that of its tokens alone.
-
-    `variants` are all of the run, this one first; where they are several hosts, one picture has them all.
-    """
+    """Every picture of this comparison by its file name. `variants` are all of the run, this one first; where they are
+    several hosts, one picture has them all."""
     if not summary.lines:
         return {}
     drawn = {DOLLARS: dollars_figure(summary)}

@@ -107,10 +107,8 @@ class ChartView:
 def run_page(
     result: RunResult, again: str | None = None, billed: BilledRow | None = None, with_ranks: bool = False
 ) -> str:
-    """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`.
-
-    What was `billed` stands before what is simulated. `with_ranks`: the strategies' ranks are a column.
-    """
+    """The whole page, what was `billed` before what is simulated. `again` is the command that makes it; by default that
+    of a scenario in `scenarios/`."""
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     timelines = run_timelines(main, result.explanations)
@@ -237,9 +235,8 @@ def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
 
 
 def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
-    """What each provider costs, where they are several, else None; then dollars so far, where there are prices: of all
-    strategies, and of the first and the best by token class and layer.
-    """
+    """What each provider costs, else None; then, where there are prices, dollars so far: of all strategies, and of the
+    first and the best by token class and layer."""
     summary, charts = summaries[0], list[ChartView | None]()
     if compares_providers(summaries):
         title = providers_title(summaries)

@@ -77,10 +77,7 @@ from cachecost.views.tables.table import (
 
 
 def run_json(result: RunResult) -> str:
-    """The object of `run --json`, indented, ending in a newline.
-
-    `strategies` are those of the scenario as written, `variants` hold the further comparisons alike.
-    """
+    """The object of `run --json`, indented, ending in a newline."""
     return dumps(run_object(result), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -209,10 +206,8 @@ ORDER = "*order* differs where two strategies change places; it ties where the c
 
 
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
-    """The whole report.md, ending in a newline. `pictures` are the files beside it; others are not linked.
-
-    `again` is the command that makes the report; by default that of a scenario in `scenarios/`.
-    """
+    """The whole report.md; `pictures` are the files beside it, others are not linked. `again` is the command that makes
+    it; by default that of a scenario in `scenarios/`."""
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     providers = [picture_link(PROVIDERS, providers_title(summaries), pictures)] if PROVIDERS in pictures else []
@@ -396,12 +391,8 @@ def _labelled_facts(result: RunResult, summary: Summary, has_report: bool) -> It
 
 
 def write_report(result: RunResult, folder: Path, again: str | None = None) -> Path:
-    """Write the report of `result` into `folder`, made if missing; returns the path of report.md. `again` is the
-    command that makes it.
-
-    The same result is the same bytes. A file of ours that this result does not have is removed.
-    Raises OSError if the folder cannot be written; it then holds what it held before.
-    """
+    """Write the report into `folder`, made if missing, and return the path of report.md: the same bytes for the same
+    result, without files of ours that this result does not have. Raises OSError, and leaves the folder as it was."""
     files = report_files(result, again)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

@@ -155,10 +155,8 @@ def cause_table(summary: Summary) -> Table | None:
 
 
 def variant_table(summaries: Sequence[Summary], longest_best: int | None = None) -> Table:
-    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays.
-
-    Names of the cheapest lose their middle where they have more cells than `longest_best`.
-    """
+    """A row a variant: its assumptions, the cheapest strategy (its name shortened to `longest_best` cells), and whether
+    the order of the strategies stays."""
     rows, main = variant_rows(summaries), summaries[0]
     comparisons = [summary.comparison for summary in summaries]
     best = [shorten_middle(row.best, longest_best) if longest_best else row.best for row in rows]
@@ -185,10 +183,7 @@ def variant_costs(summaries: Sequence[Summary]) -> Table:
 def strategies_by_variant(
     title: str, summaries: Sequence[Summary], cell: Callable[[Summary, str], str], best: Sequence[Collection[str]]
 ) -> Table:
-    """A `cell` for each strategy and variant; those of the `best` strategies of a variant are bold.
-
-    Many variants are rows, few are columns.
-    """
+    """A `cell` for each strategy and variant, those of the `best` bold; many variants are rows, few are columns."""
     names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
     cells = [[cell(summary, name) for name in names] for summary in summaries]
     variants = [variant_name(summary.comparison) for summary in summaries]
@@ -332,10 +327,7 @@ QUESTION_TITLE = "Cost of one question in each variant"
 
 
 def question_variants(summaries: Sequence[Summary]) -> Table | None:
-    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions.
-
-    Many variants are rows, few are columns.
-    """
+    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions."""
     if len(summaries) < 2 or not summaries[0].has_questions:
         return None
     best = []

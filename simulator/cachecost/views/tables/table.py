@@ -28,10 +28,8 @@ DETAIL is for reports in files: the terminal never shows it."""
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. Numbers are aligned right, words left. `bold`: the rows whose cell stands out.
-
-    `leads`: in a terminal it stands before the names.
-    """
+    """Numbers are aligned right, words left. `bold`: the rows whose cell stands out. `leads`: it stands before the
+    names."""
 
     key: str
     header: str
@@ -53,10 +51,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of equal length; the first names the rows. `strong`: the rows in bold.
-
-    `wraps`: long headers may wrap in HTML.
-    """
+    """Columns of equal length; the first names the rows. `strong`: bold rows. `wraps`: long headers may wrap in
+    HTML."""
 
     columns: Sequence[Column]
     caption: str = ""
@@ -139,11 +135,8 @@ class FittedTable:
 
 
 def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTable:
-    """The table in `width` cells: what carries the answer first, then names, then the rest.
-
-    Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
-    cells. Names take what the columns leave, and lose their middle where that is less than they need.
-    """
+    """The table in `width` cells. Columns of a rank above ANSWER are hidden, the highest rank first, while names would
+    have less than `narrow` cells; names take what the columns leave, and lose their middle where that is too little."""
     # inert cells, so that no foreign text begins another line
     first, *others = (replace(column, cells=list(map(inert, column.cells))) for column in table.columns)
     columns = [column for column in others if column.rank != DETAIL]
@@ -209,10 +202,8 @@ def render_table(
     prose: tuple[str, Sequence[str]] | None = None,
     dim: Iterable[int] = (),
 ) -> Padding:
-    """The table for a rich console; strong rows are bold. It neither wraps nor cuts a number.
-
-    `bars` are a last column without a header, `prose` one of words that wrap (header, cells); `dim` rows are pale.
-    """
+    """The table for a rich console; it neither wraps nor cuts a number. `bars` are a last column without a header,
+    `prose` one of words that wrap (header, cells); `dim` rows are pale."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -259,10 +250,8 @@ def facts_grid(facts: Iterable[tuple[str, str]], width: int) -> Padding:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], hide: Sequence[str] = ()) -> None:
-    """Print a table of words to stdout; words wrap, but neither a word nor a number breaks.
-
-    In a narrow terminal the columns in `hide` go, the first of them first, and the last line says so.
-    """
+    """Print a table of words to stdout; neither a word nor a number breaks. In a narrow terminal the columns in `hide`
+    go, the first of them first, and the last line says so."""
     import sys
 
     from rich.table import Table as RichTable

@@ -42,11 +42,8 @@ NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
 
 
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
-    """The command that prices these choices, with the `options` that were given; "" where there is none.
-
-    Of a log of several sessions, the session is cut out first. There is none for sessions that share several files, and
-    where a file holds calls that do not count in the session: copies, and calls without a bill.
-    """
+    """The command that prices these choices, with the `options` that were given; of a log of several sessions, the
+    session is cut out first. "" for sessions that share several files, or share one with calls that do not count."""
     session, files = replay.session, replay.session.files
     names = ",".join(f"{KINDS[kind]}={value}" for kind, value in choices.items())
     asked = ["--jointly", names] if names else []
@@ -59,10 +56,7 @@ def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Seq
 
 
 def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str]) -> str:
-    """A scenario that plans the session again, as a preset that stands for what was sent and with the choices.
-
-    Its figures are near those of the replay and not the same: a preset is not what was sent.
-    """
+    """A scenario that plans the session again, as the preset nearest to what was sent, and with the choices."""
     replay, profile, main = alternatives.replay, alternatives.profile, alternatives.profile.main
     host = main.host if main else sorted(replay.workload.hosts)[0]
     model = main.rules.model if main else replay.session.calls[0].call.model

@@ -106,9 +106,8 @@ def _strategies(report: Report) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:
-    """The columns of a strategy's calls. Calls of the conversation are numbered, so that those of strategies
-    correspond; questions, pings and the like have the number 0.
-    """
+    """The columns of a strategy's calls. Those of the conversation are numbered, so that those of strategies
+    correspond; questions, pings and the like have the number 0."""
     is_main = [int(row["purpose"] == MAIN) for row in rows]
     return {
         "number": [number if is_own else 0 for number, is_own in zip(accumulate(is_main), is_main, strict=True)],
