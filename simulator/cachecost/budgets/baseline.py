@@ -37,6 +37,17 @@ from cachecost.scenario.models import SHIPPED, Strict
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2
 Count = Annotated[int, Field(ge=0)]
+RECORDING = "recording.jsonl"
+LARGEST = 58_000
+"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
+MOST_ROWS = 1_300
+"""Lines for calls that may fit."""
+NOT_ITS_EFFECT = frozenset(
+    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
+    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
+    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
+)
+"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 
 
 def _decimal(value: Any) -> Decimal:
@@ -226,9 +237,6 @@ def is_same_but_day(path: Path, baseline: Baseline) -> bool:
     return one == other
 
 
-RECORDING = "recording.jsonl"
-
-
 def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> list[Path]:
     """Write the baseline and, for a command, its recording: those that changed, all or none. Returns their paths.
     Raises InputError if the folder cannot be written."""
@@ -301,18 +309,6 @@ class Fingerprints:
 
 def _digest_of(entries: Entries) -> str:
     return short(*(f"{one.digest} {one.name}".encode() for one in entries))
-
-
-LARGEST = 58_000
-"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
-MOST_ROWS = 1_300
-"""Lines for calls that may fit."""
-NOT_ITS_EFFECT = frozenset(
-    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
-    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
-    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
-)
-"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 
 
 def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:

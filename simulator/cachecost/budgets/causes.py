@@ -21,6 +21,9 @@ from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_se
 from cachecost.providers.usage import ZERO
 
 REORDERED = "the order of the tools changed"
+SHOWN = 3
+LARGE = Decimal("0.2")
+"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
@@ -116,11 +119,6 @@ def effect_of(row: CallRow) -> str:
         return ""
     wrote = row.usage.write_5m + row.usage.write_1h
     return f"{all_of(paid)} {'written again' if wrote >= row.usage.input_tokens else 'sent uncached'}"
-
-
-SHOWN = 3
-LARGE = Decimal("0.2")
-"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 class Causes:

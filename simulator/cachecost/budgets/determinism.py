@@ -36,6 +36,9 @@ from cachecost.scenario.models import AS_RECORDED
 from cachecost.simulation.workload import workload_as_recorded
 
 ID_KEYS = ("id", "tool_use_id")
+NAME = "deterministic"
+PAUSE_S = 2.0
+"""Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +265,6 @@ def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
 
 def _name_of(block: ComparedBlock) -> str:
     return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
-
-
-NAME = "deterministic"
-PAUSE_S = 2.0
-"""Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
 
 def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]:

@@ -35,6 +35,11 @@ from cachecost.scenario.models import AS_RECORDED
 
 Record = Mapping[str, str]
 ABSENT = "none"
+OUT_OF_REACH = -1
+"""Positions left where an entry was alive and the lookback ended before it."""
+SHOWN_CALLS = 3
+FAIL_UNDER = "fail_under"
+"""What verdicts of `--fail-under` are called."""
 
 
 def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
@@ -90,10 +95,6 @@ def _compare_records(
     return found
 
 
-OUT_OF_REACH = -1
-"""Positions left where an entry was alive and the lookback ended before it."""
-
-
 def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
     """The fewest lookback positions that any call had left when it found what it read (at its breakpoint itself one
     less than the window, rule 9), and the first such call; None where nothing was read."""
@@ -136,11 +137,6 @@ def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
                 calls.append(one.row.call)
         before[key] = now, cache_key
     return calls
-
-
-SHOWN_CALLS = 3
-FAIL_UNDER = "fail_under"
-"""What verdicts of `--fail-under` are called."""
 
 
 def check_budgets(

@@ -49,6 +49,13 @@ NAME_FORMS = ('"{}":', "'{}':", "{}=", "{}:", '"{}"', "'{}'")
 """How a name is written where a value is given to it."""
 DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 """How the name of a tool is written where it is defined."""
+Rows = Sequence[CallRow | None]
+LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
+"""The order in which changes are made."""
+KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
+MOST = 12
+"""Changes with dollars of their own; the others of a strategy are one."""
+CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +179,6 @@ def _tokens(item: Block | Message | None, counter: TokenCounter | None) -> int |
         return sum(map(counter.block, item.blocks if isinstance(item, Message) else (item,)))
     except CannotCount:
         return None
-
-
-Rows = Sequence[CallRow | None]
-LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
-"""The order in which changes are made."""
-KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
-MOST = 12
-"""Changes with dollars of their own; the others of a strategy are one."""
-CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,12 @@ from cachecost.prompts.compare import (
 from cachecost.prompts.request import Breakpoint, Request
 
 Item = TypeVar("Item")
+CONTEXT = 12
+"""Characters before a difference that tell whether it is the same in two messages, numbers left out."""
+DIGITS = re.compile(r"\d+")
+ChangeKind = Literal[
+    "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
+]
 
 
 @dataclass(eq=False, slots=True)
@@ -156,14 +162,6 @@ def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> Sl
         return SlotBreakpoint(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
     behind = request.thread.length - one.node.length, len(one.node.message.blocks) - one.index
     return SlotBreakpoint(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
-
-
-CONTEXT = 12
-"""Characters before a difference that tell whether it is the same in two messages, numbers left out."""
-DIGITS = re.compile(r"\d+")
-ChangeKind = Literal[
-    "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
-]
 
 
 class Edit(NamedTuple):

@@ -16,6 +16,9 @@ from cachecost.conversations.calls import Call
 
 EXACT_DIGITS = 200
 """Enough for any sum of dollars: nothing is rounded before it is compared."""
+State = Literal["pass", "fail", "not_comparable"]
+RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
+"""Broken budgets come first."""
 
 
 def exact_share(part: Decimal | int, whole: Decimal | int) -> Decimal:
@@ -49,11 +52,6 @@ def percent_apart(share: Decimal, limit: Decimal) -> str:
     with localcontext(prec=EXACT_DIGITS):
         rounded = ((share * 100).quantize(Decimal(1).scaleb(-places)) for places in count(1))
         return f"{next(shown for shown in rounded if (shown - limit * 100) * (share - limit) > 0)}%"
-
-
-State = Literal["pass", "fail", "not_comparable"]
-RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
-"""Broken budgets come first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cachecost.base.yaml_text import PlacedValue, Way
     from cachecost.configuration.project_settings import ProjectSettings
 
+HELP = frozenset({"-h", "--help"})
+
 
 class CommandPlace(NamedTuple):
     """Where a command is, as `module:function` in `cachecost.commands`, and the first sentence of its help."""
@@ -102,9 +104,6 @@ def load_command(place: str) -> click.Command:
     module, _, name = place.partition(":")
     command: click.Command = getattr(import_module(f"cachecost.commands.{module}"), name)
     return command
-
-
-HELP = frozenset({"-h", "--help"})
 
 
 @dataclass(frozen=True, slots=True)

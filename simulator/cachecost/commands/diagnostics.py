@@ -22,6 +22,11 @@ from cachecost.base.errors import CannotEvaluate, CommandFailed, ExitCode, Input
 from cachecost.base.formatting import count_text, inert
 from cachecost.views.streams import inert_streams
 
+signal: Any = import_module("_signal" if "_signal" in sys.builtin_module_names else "signal")
+"""Without the enums of `signal`, which take 6 ms to make."""
+INTERRUPTED = "interrupted"
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
 
 def print_diagnostic(text: str) -> None:
     click.echo(text, err=True)
@@ -42,12 +47,6 @@ def open_unnamed_file() -> BinaryIO:
     from tempfile import TemporaryFile
 
     return cast("BinaryIO", TemporaryFile(buffering=0))
-
-
-signal: Any = import_module("_signal" if "_signal" in sys.builtin_module_names else "signal")
-"""Without the enums of `signal`, which take 6 ms to make."""
-INTERRUPTED = "interrupted"
-STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):

@@ -45,6 +45,62 @@ PYTHON_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+([\w, ]+)|import\
 SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\n]+)["']""")
 MODEL = re.compile(r"""["'`](?:[a-z_]+[/:])?((?:claude|gpt|gemini)-[\w.-]+|o[134](?:-[a-z]+)?)["'`]""")
 STARTS = re.compile(r"__name__\s*==\s*[\"']__main__|\bsys\.stdin\b|\binput\(|\bsys\.argv\b|\bargparse\b")
+NAMES = ("agent", "main", "__main__", "app", "index", "cli", "bot", "chat")
+"""Names of files that start a program, the likeliest first."""
+RUNNERS = frozenset(("node", "bun", "deno", "python", "python3"))
+SHELL = re.compile(r"[|&;<>$`*()]")
+READS_STDIN = re.compile(r"\bstdin\b|\binput\(|\breadline\b|\bfileinput\b")
+READS_WORDS = re.compile(
+    r"\bargv\b|\bargparse\b|\bparseArgs\b|\bimport (?:click|typer)\b|[\"'](?:commander|yargs)[\"']"
+)
+TURN = " {turn}"
+SCENARIO = "scenarios/my-agent.yaml"
+RECORDING = "scenarios/recordings/my-agent.jsonl"
+SCHEMA = "scenarios/scenario.schema.json"
+WORKFLOW = ".github/workflows/cachecost.yml"
+ABOUT = {
+    SCENARIO: "the cost of a session under four strategies, and a budget",
+    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
+    SCHEMA: "JSON Schema of scenarios, for editors",
+    WORKFLOW: "checks the budget in every pull request",
+}
+PLAIN = re.compile(r"[\w./@-][\w./@ -]*")
+PYTHON_STEP = """      - name: Install the agent
+        run: |
+          python3 -m venv "$RUNNER_TEMP/agent"
+          "$RUNNER_TEMP/agent/bin/pip" install --quiet {packages}
+          echo "$RUNNER_TEMP/agent/bin" >>"$GITHUB_PATH"
+"""
+NODE_STEP = """      - name: Install the agent
+        run: npm {install}
+"""
+NEXT = """
+Next:
+{cd}  cachecost run {scenario}
+  cachecost check --update          writes reports/my-agent/baseline.json; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
+
+Then use a session of your own: point your agent at `cachecost record`, or import its log with
+  cachecost import LOG -o {recording} --content digest     (stores no text)
+
+No agent was found: no program here imports anthropic, openai, google.genai, langchain or the like. To have `check` run
+yours, write `command: python agent.py` in place of `recording:` in {scenario}.
+"""
+NEXT_AGENT = """
+Agent: {command}   ({reason})
+Model: {model}
+
+Next:
+{cd}  cachecost check --update          runs the agent, writes reports/my-agent/; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
+
+If the agent starts in another way, change `command` and `turns` in {scenario}.
+"""
+
+NO_SOURCE = """
+{workflow} cannot know yet where to install cachecost from: this copy came from a folder or file of
+this machine. Write the address of a repository that has it, and a commit, in place of REPOSITORY and COMMIT.
+"""
 
 
 class SourceFile:
@@ -115,17 +171,6 @@ def files_that_use(sources: Sequence[SourceFile]) -> list[SourceFile]:
         newest = [source for source in others if any(source.names_module(one) for one in newest)]
         found |= {source.path: source for source in newest}
     return [source for source in sources if source.path in found]
-
-
-NAMES = ("agent", "main", "__main__", "app", "index", "cli", "bot", "chat")
-"""Names of files that start a program, the likeliest first."""
-RUNNERS = frozenset(("node", "bun", "deno", "python", "python3"))
-SHELL = re.compile(r"[|&;<>$`*()]")
-READS_STDIN = re.compile(r"\bstdin\b|\binput\(|\breadline\b|\bfileinput\b")
-READS_WORDS = re.compile(
-    r"\bargv\b|\bargparse\b|\bparseArgs\b|\bimport (?:click|typer)\b|[\"'](?:commander|yargs)[\"']"
-)
-TURN = " {turn}"
 
 
 class ModelName(msgspec.Struct, frozen=True):
@@ -254,28 +299,6 @@ def _programs(using: Sequence[SourceFile], packages: Set[PurePosixPath]) -> Iter
         yield _Candidate(command, str(path), source, base)
 
 
-SCENARIO = "scenarios/my-agent.yaml"
-RECORDING = "scenarios/recordings/my-agent.jsonl"
-SCHEMA = "scenarios/scenario.schema.json"
-WORKFLOW = ".github/workflows/cachecost.yml"
-ABOUT = {
-    SCENARIO: "the cost of a session under four strategies, and a budget",
-    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
-    SCHEMA: "JSON Schema of scenarios, for editors",
-    WORKFLOW: "checks the budget in every pull request",
-}
-PLAIN = re.compile(r"[\w./@-][\w./@ -]*")
-PYTHON_STEP = """      - name: Install the agent
-        run: |
-          python3 -m venv "$RUNNER_TEMP/agent"
-          "$RUNNER_TEMP/agent/bin/pip" install --quiet {packages}
-          echo "$RUNNER_TEMP/agent/bin" >>"$GITHUB_PATH"
-"""
-NODE_STEP = """      - name: Install the agent
-        run: npm {install}
-"""
-
-
 def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     """The text of each file by its path from the project root, `folder`; `agent` is what was found there."""
     from cachecost.scenario.models import schema_text
@@ -313,35 +336,6 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
 
 def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
-
-
-NEXT = """
-Next:
-{cd}  cachecost run {scenario}
-  cachecost check --update          writes reports/my-agent/baseline.json; commit it with the rest
-  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
-
-Then use a session of your own: point your agent at `cachecost record`, or import its log with
-  cachecost import LOG -o {recording} --content digest     (stores no text)
-
-No agent was found: no program here imports anthropic, openai, google.genai, langchain or the like. To have `check` run
-yours, write `command: python agent.py` in place of `recording:` in {scenario}.
-"""
-NEXT_AGENT = """
-Agent: {command}   ({reason})
-Model: {model}
-
-Next:
-{cd}  cachecost check --update          runs the agent, writes reports/my-agent/; commit it with the rest
-  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
-
-If the agent starts in another way, change `command` and `turns` in {scenario}.
-"""
-
-NO_SOURCE = """
-{workflow} cannot know yet where to install cachecost from: this copy came from a folder or file of
-this machine. Write the address of a repository that has it, and a commit, in place of REPOSITORY and COMMIT.
-"""
 
 
 @click.command()

@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 
     from cachecost.sweep.workers import Workers
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+BYTES = "bytes"
+MEGABYTE = 1_000_000
+Item = TypeVar("Item")
+SECONDS_BEFORE_SHOWN = 1.0
+SECONDS_BETWEEN_UPDATES = 0.1
+CALL = "call"
+
 
 class NameChoice(click.Choice[str]):
     """One of several names. The error for another value names the nearest."""
@@ -46,9 +54,6 @@ class NameChoice(click.Choice[str]):
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """What was expected and what came, without the option, which click names."""
         return f"expected one of {', '.join(self.choices)}; got '{value}'{nearest(str(value), self.choices)}"
-
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def option(names: str, text: str, kind: Any = None, default: Any = None, **more: Any) -> Decorator:
@@ -128,10 +133,6 @@ def code_with_skipped(skipped: Sequence[Fault], may_skip: bool, code: int) -> in
     files = count_text(len({fault.file for fault in skipped}), "file")
     print_diagnostic(f"{files} skipped{'' if may_skip else ': --skip accepts that'}")
     return code if may_skip else ExitCode.INVALID_INPUT
-
-
-BYTES = "bytes"
-MEGABYTE = 1_000_000
 
 
 def amount_text(done: float, total: float | None, unit: str) -> str:
@@ -409,12 +410,6 @@ def parse_assumptions(rule: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--rule {item}: expected NAME=VALUE")
         assumptions[name] = value
     return assumptions
-
-
-Item = TypeVar("Item")
-SECONDS_BEFORE_SHOWN = 1.0
-SECONDS_BETWEEN_UPDATES = 0.1
-CALL = "call"
 
 
 class WorkBar:

@@ -34,6 +34,8 @@ MOST = 5_000
 NOT_SOURCE = frozenset({".jsonl", ".lock", ".svg", ".csv"})
 NOT_SEARCHED = frozenset({"node_modules", "dist", "build", "__pycache__"})
 """Folders without a source, where git does not say which files belong to the project."""
+DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def read_project_files(folder: Path, without: Path) -> dict[str, str]:
@@ -83,10 +85,6 @@ def project_folder(paths: Sequence[Path]) -> Path:
     """The folder that the scenarios share, or the one above where it is called `scenarios`."""
     shared = Path(os.path.commonpath([path.resolve().parent for path in paths]))
     return shared.parent if shared.name == "scenarios" else shared
-
-
-DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
-ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from cachecost.strategies.spec import StrategySpec
     from cachecost.views.replay.tables import Billed
 
+REPLAYING = "replaying"
+
 
 class ModelDays:
     """The models that calls ran on, each with its host and the last day of its calls that is known."""
@@ -92,9 +94,6 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
     if all(getattr(before, token_class) == getattr(after, token_class) for token_class in TOKEN_CLASSES):
         return ""
     return f"{name}: the prices changed after {day}, the day of its last call; for those of today: --as-of {now}"
-
-
-REPLAYING = "replaying"
 
 
 class ReplayJob(msgspec.Struct, frozen=True):

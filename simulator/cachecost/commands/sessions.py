@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sweep.workers import Workers
 
+LISTED = 3
+
 
 def read_session_files(
     paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = ""
@@ -68,9 +70,6 @@ def session_files(paths: Sequence[Path]) -> Iterator[Path]:
 
     for location in locations():
         yield from location.find(Path.home(), os.environ)
-
-
-LISTED = 3
 
 
 def choose_session(named: str, sessions: Sequence[str], option: str = "--session") -> str:

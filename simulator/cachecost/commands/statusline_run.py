@@ -43,6 +43,18 @@ from cachecost.conversations.input_files import BilledCall
 from cachecost.views.next.words import DEFAULT_FORMAT, NEUTRAL, UnknownField, check_format, fill_format, line_fields
 
 DEADLINE_S = 1.0
+CONTENT = 2
+"""To be raised when what is remembered changes."""
+VERSION = crc32(f"{CONTENT} {__version__}".encode())
+FOLDER = "working"
+DAY_S = 86400
+CHECKSUM_BYTES = 8
+"""Before the content of a file, over the rest."""
+KEPT_S = 30 * DAY_S
+"""Files of sessions that were not used for so long are removed."""
+FORMAT_VARIABLE = "CACHECOST_STATUSLINE"
+MOST_BYTES = 4 << 20
+"""More is no status of Claude Code's."""
 
 
 def begin_deadline() -> None:
@@ -59,17 +71,6 @@ def _end(number: int, frame: object) -> None:
 def _set_alarm(seconds: float) -> None:
     if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) is _end:
         signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-CONTENT = 2
-"""To be raised when what is remembered changes."""
-VERSION = crc32(f"{CONTENT} {__version__}".encode())
-FOLDER = "working"
-DAY_S = 86400
-CHECKSUM_BYTES = 8
-"""Before the content of a file, over the rest."""
-KEPT_S = 30 * DAY_S
-"""Files of sessions that were not used for so long are removed."""
 
 
 class RememberedSession(msgspec.Struct, array_like=True):
@@ -224,11 +225,6 @@ def _earlier_static(path: Path, session: str) -> int:
             if main and (static := static_prefix(main)):
                 found.append((main[0].start or 0.0, static))
     return min(found, default=(0.0, 0))[1]
-
-
-FORMAT_VARIABLE = "CACHECOST_STATUSLINE"
-MOST_BYTES = 4 << 20
-"""More is no status of Claude Code's."""
 
 
 def main(arguments: Sequence[str]) -> int:

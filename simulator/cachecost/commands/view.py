@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     from cachecost.live.viewer.sessions_source import ComparisonSource
     from cachecost.live.viewer.source import PageSource, ReportSource
 
+TOKEN_BYTES = 16
+REDIRECT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
+<body><a href="{0}">cachecost view</a></body></html>
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
@@ -240,14 +247,6 @@ def _read_revision(folder: Path, name: str, revision: str) -> str:
         raise InputError([Fault("--against", f"git cannot be asked for {folder / name}: {error}")]) from None
     why = next(iter(done.stderr.decode("utf-8", "replace").strip().splitlines()), "git failed")
     raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {why}")])
-
-
-TOKEN_BYTES = 16
-REDIRECT = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
-<body><a href="{0}">cachecost view</a></body></html>
-"""
 
 
 def new_token() -> str:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LINES = 30.0
+REPORTS = Path("reports")
+"""Where `check --update` keeps what a command sent, unless told otherwise."""
 
 
 @contextmanager
@@ -118,10 +120,6 @@ def read_key(wait_s: float) -> str:
 
 def _has_keys() -> bool:
     return os.name == "posix" and sys.stdin is not None and sys.stdin.isatty()
-
-
-REPORTS = Path("reports")
-"""Where `check --update` keeps what a command sent, unless told otherwise."""
 
 
 def command_recorder(compares: bool = False) -> AgentRecorder:

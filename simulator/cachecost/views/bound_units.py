@@ -14,6 +14,14 @@ BREAKING = re.compile(
 """A sign before a dollar sign, and a range: browsers break lines there."""
 MARKUP = re.compile(r"<(style|script|pre|title|code)\b.*?</\1>|<[^>]*>", re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+ADDS = {
+    "explain": "why it costs this",
+    "optimize": "cheapest plan",
+    "whatif": "other models, TTLs, hosts",
+    "lint": "static checks",
+}
+"""Commands that take a log, and what each of them adds."""
+NOTHING_KNOWN: Mapping[str, str] = {}
 
 
 def bind_units(text: str) -> str:
@@ -37,16 +45,6 @@ def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> 
         made += [change(text[start : found.start()]), found[0]]
         start = found.end()
     return "".join([*made, change(text[start:])])
-
-
-ADDS = {
-    "explain": "why it costs this",
-    "optimize": "cheapest plan",
-    "whatif": "other models, TTLs, hosts",
-    "lint": "static checks",
-}
-"""Commands that take a log, and what each of them adds."""
-NOTHING_KNOWN: Mapping[str, str] = {}
 
 
 def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KNOWN, is_scenario: bool = False) -> str:

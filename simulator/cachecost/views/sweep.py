@@ -46,6 +46,12 @@ from cachecost.views.tables.table import (
 
 PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96
+MOST_LINES, MOST_FAULTS = 60, 1_000
+SPREAD = (5, 50, 95)
+"""The percentiles that a narrow table hides last."""
+LEAST_STRATEGY, LONGEST_LABEL = 20, 32
+BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
+RECORDINGS = (".jsonl", ".json")
 
 
 class SweepLine:
@@ -194,14 +200,6 @@ def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
         f"percentiles_{unit}": {str(percent): exact(value) for percent, value in line.percentiles.items()},
         "convergence": line.convergence,
     }
-
-
-MOST_LINES, MOST_FAULTS = 60, 1_000
-SPREAD = (5, 50, 95)
-"""The percentiles that a narrow table hides last."""
-LEAST_STRATEGY, LONGEST_LABEL = 20, 32
-BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
-RECORDINGS = (".jsonl", ".json")
 
 
 class SweepSummary:

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 
 COUNTED_S = 60, 3600
 """So many seconds are counted down as minutes and seconds."""
+READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
+"""Signs of every encoding."""
+NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
+STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
+WIDEST_BAR = 40
+NARROWEST_BAR = 12
+HEADERS = ("call", "time", "read", "written", "uncached", "cost")
+LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
 
 def header_words(watched: WatchedSession) -> str:
@@ -94,12 +102,6 @@ def join(parts: list[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
-"""Signs of every encoding."""
-NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
-STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
-
-
 def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
     """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters."""
     prompts = []
@@ -115,12 +117,6 @@ def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
             bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
         bars.append(bar)
     return bars
-
-
-WIDEST_BAR = 40
-NARROWEST_BAR = 12
-HEADERS = ("call", "time", "read", "written", "uncached", "cost")
-LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,11 @@ from cachecost.views.tables.table import (
     render_table,
 )
 
+MOST_ALTERNATIVES = 3
+MOST_LINES = 10
+NARROWEST_PROSE = 30
+"""Cells that the column “what it does” needs to be shown."""
+
 
 def headline(whatif: WhatifReport) -> Iterator[str]:
     """What it cost, and the best single change: one that keeps the answers, then one that may not."""
@@ -243,10 +248,6 @@ def _jointly(joint: Combination) -> dict[str, Any]:
     }
 
 
-MOST_ALTERNATIVES = 3
-MOST_LINES = 10
-
-
 def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
     """Print the answer, what was asked for or what else saves, how sure that is, and what to type next."""
     below = [f"{whatif.name}   {count_text(whatif.calls, 'call')} · {cost_words(whatif)}"]
@@ -315,10 +316,6 @@ def _token_words(whatif: WhatifReport, best: Alternative | None = None) -> str:
     """Where the token counts come from, their error margin, and what that is on the best alternative."""
     on_best = f"→ ±{rough_dollars(best.error)} on {best.name}" if best and best.error else ""
     return " ".join(filter(None, (whatif.token_source, margin_text(whatif.error_margin), on_best)))
-
-
-NARROWEST_PROSE = 30
-"""Cells that the column “what it does” needs to be shown."""
 
 
 def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:

@@ -67,6 +67,19 @@ SETTINGS: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "cachecost",
 }
+VARIABLES = {
+    **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
+    **{colour: name for name, colour in CLASS_COLOURS.items()},
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    PAPER: "paper",
+}
+"""Colour as matplotlib writes it, to the page's name for it."""
+COLOUR = re.compile("|".join(VARIABLES))
+NUMBER = re.compile(r"(-?\d+\.\d)\d+")
+NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
+PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
 
 @contextmanager
@@ -139,21 +152,6 @@ def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     with house_style():
         figure.savefig(buffer, format=kind, **options)
     return buffer.getvalue()
-
-
-VARIABLES = {
-    **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
-    **{colour: name for name, colour in CLASS_COLOURS.items()},
-    INK: "ink",
-    MUTED: "muted",
-    RULE: "rule",
-    PAPER: "paper",
-}
-"""Colour as matplotlib writes it, to the page's name for it."""
-COLOUR = re.compile("|".join(VARIABLES))
-NUMBER = re.compile(r"(-?\d+\.\d)\d+")
-NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
-PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
 
 def inline(figure: Figure, name: str, says: str) -> Markup:

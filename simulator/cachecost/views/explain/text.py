@@ -36,6 +36,12 @@ from cachecost.views.tables.table import (
 )
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
+CALLS_SHOWN = 6
+MOST = Decimal("0.9")
+"""Share of the avoidable dollars that the causes named in the first line make."""
+FIX_INDENT = 7
+"""Blanks before what follows the code of an example."""
+
 
 def call_name(finding: Finding, explanation: Explanation) -> str:
     """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions, with the
@@ -47,9 +53,6 @@ def call_name(finding: Finding, explanation: Explanation) -> str:
         return ", ".join(filter(None, (name, clock(time)[:16], place)))
     has_several = len({one.file for one in explanation.findings}) > 1
     return ", ".join(filter(None, (f"call {finding.call}", place if has_several else "")))
-
-
-CALLS_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +149,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         ),
         **pick(finding, "file", "line"),
     }
-
-
-MOST = Decimal("0.9")
-"""Share of the avoidable dollars that the causes named in the first line make."""
-FIX_INDENT = 7
-"""Blanks before what follows the code of an example."""
 
 
 def print_explanation(explanation: Explanation, stream: IO[str], arguments: str = "") -> None:

@@ -41,6 +41,7 @@ KINDS = {
     "unknown": (LINE_COLOURS[7], "x"),
     "range": (LINE_COLOURS[4], "^"),
 }
+PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
@@ -75,9 +76,6 @@ def signed_error(one: Judgement) -> float:
     """Predicted minus billed prompt length, as a share of the billed one."""
     billed = one.billed.total_input
     return (one.predicted.total_input - billed) / billed if billed else 0.0
-
-
-PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 
 def write_evidence(

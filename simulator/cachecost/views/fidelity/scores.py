@@ -20,6 +20,9 @@ GROUPS: dict[str, Key] = {
     "feature": lambda one: one.features,
 }
 """The ways a summary is broken down; a call counts under each of its features."""
+FITTED, HELD_OUT = "fitted", "held out"
+PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
+"""Whether a recording of this part is held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,6 @@ def _dollars(judgements: Sequence[Judgement]) -> Dollars:
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
     known = [amount for amount in amounts if amount is not None]
     return sum(known, ZERO) if known else None
-
-
-FITTED, HELD_OUT = "fitted", "held out"
-PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
-"""Whether a recording of this part is held out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,57 @@ EXACT_SHARE = 0.95
 """Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
 HELD_SHARE = 0.9
 """Of a host's calls with a range: from here on the range counts as one that holds."""
+SCORE_HEADERS = (
+    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
+    *("billed", "off by", "billed, unknown"),
+)
+RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
+HOST_HEADERS = (
+    *("caches", "what recordings say", "calls", "hits exact", "cold exact"),
+    *("in range (stated)", "range width", "unknown", "worst"),
+)
+HOST_RANKS = {"worst": ZERO_CLASS, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
+PART_HEADERS = (
+    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
+    *("unknown", "95th", "billed", "off by", "remark"),
+)
+MOST_PLACES = 3
+MOST_ROWS, LONGEST_NAME = 20, 40
+INTRODUCTION = """\
+Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
+calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
+tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
+judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
+alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
+by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
+of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
+not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
+times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
+"""
+HOSTS = """\
+Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
+the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
+hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
+say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
+how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
+as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
+is off."""
+
+PARTS = """\
+A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
+constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
+cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
+predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
+judged calls, or one client."""
+
+COVERAGE = """\
+A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
+length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
+server tools, what an explicit cache object holds) are left out."""
+
+ASSUMPTIONS = """\
+The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
+MOST_MISMATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +227,6 @@ def other_scores_sentence(fidelity: Fidelity) -> str:
 def _right_words(totals: Score, hits: str = "hits") -> str:
     cold = f"{totals.exact_cold:,} of {totals.cold:,} cold starts"
     return f"{totals.exact_hits:,} of {totals.hits:,} {hits} and {cold}"
-
-
-SCORE_HEADERS = (
-    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
-    *("billed", "off by", "billed, unknown"),
-)
-RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
-HOST_HEADERS = (
-    *("caches", "what recordings say", "calls", "hits exact", "cold exact"),
-    *("in range (stated)", "range width", "unknown", "worst"),
-)
-HOST_RANKS = {"worst": ZERO_CLASS, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
-PART_HEADERS = (
-    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
-    *("unknown", "95th", "billed", "off by", "remark"),
-)
-MOST_PLACES = 3
-MOST_ROWS, LONGEST_NAME = 20, 40
 
 
 def score_table(fidelity: Fidelity, group: str) -> Table:
@@ -430,42 +463,6 @@ def _score(each: Score) -> dict[str, Any]:
     }
 
 
-INTRODUCTION = """\
-Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
-calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
-tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
-judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
-alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
-by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
-of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
-not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
-times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
-"""
-HOSTS = """\
-Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
-the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
-hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
-say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
-how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
-as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
-is off."""
-
-PARTS = """\
-A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
-constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
-cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
-predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
-judged calls, or one client."""
-
-COVERAGE = """\
-A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
-length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
-server tools, what an explicit cache object holds) are left out."""
-
-ASSUMPTIONS = """\
-The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
-
-
 def evidence_markdown(
     fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], picture: str, again: str
 ) -> str:
@@ -509,9 +506,6 @@ def headline(whole: Score) -> str:
     off, most = map(percent, (whole.median, whole.p95))
     right = f"{_right_words(whole)}{wrote} are exactly right"
     return f"{right}; prompts are {off} off at the median, {most} at the 95th percentile."
-
-
-MOST_MISMATCHES = 20
 
 
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:

@@ -100,6 +100,10 @@ OWN_TOOLS = """    served = ("web_search_", "web_fetch_")  # rendered elsewhere:
     tools = [one for one in tools if not one.get("defer_loading") and not str(one.get("type")).startswith(served)]"""
 LAST_HUMAN = """    kinds = [{block["type"] for block in blocks} - {"tool_result"} for blocks in messages]
     human = max((n for n, one in enumerate(body["messages"]) if one["role"] == "user" and kinds[n]), default=0)"""
+MARK = "<!-- written by cachecost optimize --emit -->"
+"""The first line of the README: a folder that has it may be written again."""
+REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
+STRATEGY, CLIENT = "strategy.yaml", "client.py"
 
 
 def client_code(rule: OnlineRule) -> str:
@@ -227,10 +231,6 @@ def _item(name: str, options: dict[str, Any]) -> str:
     return f"{name}: {{{', '.join(f'{option}: {show_assumption(value)}' for option, value in options.items())}}}"
 
 
-MARK = "<!-- written by cachecost optimize --emit -->"
-"""The first line of the README: a folder that has it may be written again."""
-
-
 def _readme_lines(
     optimum: Optimum, rule: RuleResult, logs: str, missing: str, replays: Sequence[tuple[str, Decimal, Decimal]]
 ) -> Iterator[str]:
@@ -281,10 +281,6 @@ def _readme_lines(
             "anew, and has other times for calls without one; the table holds all that equal."
         )
     yield from ("", f"Tokens: {optimum.token_source}. Written by cachecost {__version__}.")
-
-
-REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
-STRATEGY, CLIENT = "strategy.yaml", "client.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ from cachecost.views.tables.table import INDENT, Column, Table, facts_grid, fit_
 MOST_ROWS = 8
 KNOWN = {"none", "automatic", "system-only", "progressive", "base", "claude-code"}
 PLAN, LOWER_BOUND = "this plan", "lower bound for these prompts"
+END = "the end of the last message"
+EARLIER = "the end of what an earlier call sent"
+NO_GAP = float("inf")
+MOST_ALTERNATIVES = 3
+PLAN_LINES = 3
+"""Lines for the sentence that says where breakpoints go; --full has all of it."""
 
 
 def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
@@ -83,11 +89,6 @@ def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
         Column("saved", "saved by this plan", [*saved, *blank]),
     ]
     return Table(columns, "Dollars for these calls", strong=frozenset({0}))
-
-
-END = "the end of the last message"
-EARLIER = "the end of what an earlier call sent"
-NO_GAP = float("inf")
 
 
 @dataclass(slots=True)
@@ -173,11 +174,6 @@ def place_words(request: Request, breakpoint: Breakpoint) -> str:
         last = breakpoint.index == len(request.system.blocks) - 1
         return "the last system block" if last else f"system block {number}"
     return END if breakpoint.node is request.thread else EARLIER
-
-
-MOST_ALTERNATIVES = 3
-PLAN_LINES = 3
-"""Lines for the sentence that says where breakpoints go; --full has all of it."""
 
 
 def print_brief(optimum: Optimum, title: str, arguments: str, stream: IO[str], is_scenario: bool) -> None:

@@ -49,6 +49,8 @@ from cachecost.views.tables.table import (
 )
 
 BILLED = "billed"
+UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
+NARROWEST_NAME = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +170,6 @@ def _token_column(name: str, rows: Sequence[_SumRow], count: Callable[[Usage], i
 
 def _share_column(amounts: Sequence[Decimal], whole: Decimal) -> Column:
     return Column("share", "share", percent_column([amount / whole if whole else ZERO for amount in amounts]))
-
-
-UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
-NARROWEST_NAME = 20
 
 
 def print_ledgers(

@@ -58,6 +58,31 @@ from cachecost.views.run.tables import (
 
 MOST_NAMED = 12
 """Lines or bars of one chart."""
+ROW = 0.40
+BAR = 0.62
+"""Inches of a row, and the part of it that the bar fills."""
+LEGEND = 0.42
+NAME_WIDTH = 4.2
+GAP = 0.09
+HAIRLINE = 0.001
+"""Part of the width of the axes below which nothing is drawn: half a point."""
+AXIS_LABELS = 0.5
+LABEL_STEP = 0.19
+"""Inches between two labels, at least."""
+LEADER = 0.35
+POINTS = 240
+"""Points that a line is drawn through at most: more cannot be seen, and a picture grows heavy."""
+LEVELS = 400
+"""Heights that can be told apart: lines that are everywhere on the same one look the same."""
+LAYER_COLOURS = {
+    **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
+    "output": CLASS_COLOURS["output"],
+}
+DOT_ROW, LEGEND_LINE = 0.3, 0.24
+DOT_GAP = 0.12
+MARKERS = "osD^vPX*<>ph"
+SPREAD = 0.09
+"""Rows that the dots of two strategies are apart, so that equals are seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +140,6 @@ def group_lines(
     places = {line.name: place for place, line in enumerate(lines)}
     named = [LineGroup(sorted(group, key=lambda line: (line not in kept, places[line.name]))) for group in groups]
     return sorted(named, key=lambda group: min(places[line.name] for line in group.lines))
-
-
-ROW = 0.40
-BAR = 0.62
-"""Inches of a row, and the part of it that the bar fills."""
-LEGEND = 0.42
-NAME_WIDTH = 4.2
-GAP = 0.09
-HAIRLINE = 0.001
-"""Part of the width of the axes below which nothing is drawn: half a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +287,6 @@ def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
     annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
 
 
-AXIS_LABELS = 0.5
-LABEL_STEP = 0.19
-"""Inches between two labels, at least."""
-LEADER = 0.35
-POINTS = 240
-"""Points that a line is drawn through at most: more cannot be seen, and a picture grows heavy."""
-LEVELS = 400
-"""Heights that can be told apart: lines that are everywhere on the same one look the same."""
-
-
 @dataclass(frozen=True, slots=True)
 class Curve:
     """The dollars of one strategy after each call; of several, with the least and the most of them, if they differ."""
@@ -397,12 +402,6 @@ def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
     axes.text(x, place, curve.label, transform=axes.transAxes, va="center_baseline", **words)
 
 
-LAYER_COLOURS = {
-    **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
-    "output": CLASS_COLOURS["output"],
-}
-
-
 def area_figure(ledger: Ledger, top: float) -> Figure:
     """Both pictures of `ledger`, on an axis up to `top` dollars."""
     with house_style():
@@ -442,13 +441,6 @@ def _set_scales(axes: Axes, calls: int, top: float, steps: int) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.spines["left"].set_visible(False)
     axes.tick_params(length=0)
-
-
-DOT_ROW, LEGEND_LINE = 0.3, 0.24
-DOT_GAP = 0.12
-MARKERS = "osD^vPX*<>ph"
-SPREAD = 0.09
-"""Rows that the dots of two strategies are apart, so that equals are seen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ BILLED = "billed"
 HAIRLINE = Decimal("0.0005")
 FIRST = ("cache_hit_rate", "cost", "rank", "vs_first", "lower_bound", "question", "error_margin")
 """Columns before the bar; the others stand after it."""
+SHOWN = 6
+"""Pictures that have a place of their own; further ones are folded away together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +260,6 @@ def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
         picture = inline(area_figure(ledgers[name], top), f"parts{number}", title)
         charts.append(ChartView(f"parts-{number}", title, picture, parts_table(ledgers[name])))
     return charts
-
-
-SHOWN = 6
-"""Pictures that have a place of their own; further ones are folded away together."""
 
 
 def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) -> list[TimelineView]:

@@ -75,6 +75,12 @@ from cachecost.views.tables.table import (
     render_table,
 )
 
+CAUSES = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
+ORDER = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
+NARROWEST_BAR, WIDEST_BAR = 6, 24
+MOST_ASSUMED = 2
+"""Assumptions in the terminal, at most."""
+
 
 def run_json(result: RunResult) -> str:
     """The object of `run --json`, indented, ending in a newline."""
@@ -201,10 +207,6 @@ def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:
     return {name: exact(amount) for name, amount in amounts.items()}
 
 
-CAUSES = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
-ORDER = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
-
-
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
     """The whole report.md; `pictures` are the files beside it, others are not linked. `again` is the command that makes
     it; by default that of a scenario in `scenarios/`."""
@@ -310,11 +312,6 @@ def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
 
 def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
     return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
-
-
-NARROWEST_BAR, WIDEST_BAR = 6, 24
-MOST_ASSUMED = 2
-"""Assumptions in the terminal, at most."""
 
 
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:

@@ -61,6 +61,7 @@ PREFILL = "prefill"
 """Key of the column of uncached tokens where no price is known: the one that counts."""
 Split = Callable[[CallRow], Mapping[str, Decimal]]
 """USD of a call by the names of its parts."""
+QUESTION_TITLE = "Cost of one question in each variant"
 
 
 def strategy_table(summary: Summary) -> Table:
@@ -321,9 +322,6 @@ def provider_name(summary: Summary, main: Summary) -> str:
     """The name of a variant; the scenario as written has its host's."""
     comparison = summary.comparison
     return f"{comparison.host}, as written" if summary is main else variant_name(comparison)
-
-
-QUESTION_TITLE = "Cost of one question in each variant"
 
 
 def question_variants(summaries: Sequence[Summary]) -> Table | None:

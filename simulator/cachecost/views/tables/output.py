@@ -32,6 +32,19 @@ if TYPE_CHECKING:
     from cachecost.ledger.results import Ledger
 
 Row = Mapping[str, Any]
+SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
+"""Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
+TICKS = re.compile("`+")
+REFERENCE = re.compile(
+    r"@(?=[\w\\-])"  # mentions, and addresses of mail
+    r"|:(?=//)|\b[wW]{3}(?=\.)"  # addresses of pages
+    r"|\b(?:GH|gh)-(?=\d)|#(?=\w)|[!%&](?=\w)|\\~(?=\w)"  # issues, requests, epics, milestones, labels
+    r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
+)
+COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
+NO_REFERENCE = "&#8203;"
+"""A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
+LONGEST_WORD, LONGEST_TEXT = 80, 600
 
 
 def csv_text(rows: Iterable[Row]) -> str:
@@ -93,21 +106,6 @@ def rank_column(summary: Summary, names: Sequence[str]) -> Column:
 
     ranks = find_ranks(summary)
     return Column("rank", "rank", [str(ranks.get(name, "")) for name in names], rank=COMPARISON)
-
-
-SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
-"""Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
-TICKS = re.compile("`+")
-REFERENCE = re.compile(
-    r"@(?=[\w\\-])"  # mentions, and addresses of mail
-    r"|:(?=//)|\b[wW]{3}(?=\.)"  # addresses of pages
-    r"|\b(?:GH|gh)-(?=\d)|#(?=\w)|[!%&](?=\w)|\\~(?=\w)"  # issues, requests, epics, milestones, labels
-    r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
-)
-COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
-NO_REFERENCE = "&#8203;"
-"""A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
-LONGEST_WORD, LONGEST_TEXT = 80, 600
 
 
 def escape_markdown(text: str) -> str:

@@ -24,6 +24,15 @@ ANSWER, COMPARISON, LOWER_BOUND, COUNT, ZERO_CLASS = range(5)
 DETAIL = 99
 """Ranks of columns. A narrow terminal never hides ANSWER; of the others it hides the highest rank first.
 DETAIL is for reports in files: the terminal never shows it."""
+GAP = 2
+INDENT = 2
+LEAST_NAMES = 30
+"""Cells that names have before columns are hidden for them."""
+PIPE_WIDTH = 180
+LONGEST_WORD = 28
+"""Cells of a word from which on it breaks: an id, a path."""
+NUMBER = re.compile(r"[−+±<]?\$?[\d,.]+[kMB%]?(?: (?:s|min|h))?|–|")
+"""What never breaks from its unit: a count, dollars, a percentage, a duration, unknown, nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +106,6 @@ def build_table(
 
 def true_rows(flags: Iterable[bool]) -> frozenset[int]:
     return frozenset(number for number, flag in enumerate(flags) if flag)
-
-
-GAP = 2
-INDENT = 2
-LEAST_NAMES = 30
-"""Cells that names have before columns are hidden for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +189,6 @@ def shorten_middle(name: str, width: int) -> str:
 def shorten_end(text: str, width: int) -> str:
     """`text` in `width` cells: what is too long, such as a sentence, loses its end."""
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
-
-
-PIPE_WIDTH = 180
-LONGEST_WORD = 28
-"""Cells of a word from which on it breaks: an id, a path."""
-NUMBER = re.compile(r"[−+±<]?\$?[\d,.]+[kMB%]?(?: (?:s|min|h))?|–|")
-"""What never breaks from its unit: a count, dollars, a percentage, a duration, unknown, nothing."""
 
 
 def render_table(

@@ -16,6 +16,16 @@ from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Pat
 
 STATES = {"read": "read", "write_1h": "written 1h", "write_5m": "written 5m", "input": "uncached"}
 """The words of the page of `cachecost view`, in the order in which they lie in a prompt."""
+KEY = {
+    "rewritten": ("rewritten", "dollars rewritten"),
+    "breakpoints": ("tick", "breakpoint"),
+    "layers": ("edge", "end of tools, of system"),
+    "loops": ("loop", "tool loop"),
+    "questions": ("asked", "question"),
+    "turns": ("turn", "human turn"),
+    "refused": ("refused", "refused call"),
+}
+"""By the path of a picture: the class of its swatch in the legend, and its word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +121,6 @@ def _range(group: Sequence[CallColumn]) -> str:
 def _sum(group: Sequence[CallColumn], name: str) -> int:
     field = "input_tokens" if name == "input" else "output_tokens" if name == "output" else name
     return sum(getattr(column.row.usage, field) for column in group)
-
-
-KEY = {
-    "rewritten": ("rewritten", "dollars rewritten"),
-    "breakpoints": ("tick", "breakpoint"),
-    "layers": ("edge", "end of tools, of system"),
-    "loops": ("loop", "tool loop"),
-    "questions": ("asked", "question"),
-    "turns": ("turn", "human turn"),
-    "refused": ("refused", "refused call"),
-}
-"""By the path of a picture: the class of its swatch in the legend, and its word."""
 
 
 @dataclass(frozen=True, slots=True)

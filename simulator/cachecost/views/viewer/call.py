@@ -39,6 +39,14 @@ OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
     "none": (),
 }
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+UNKNOWN: Cause = "unknown"
+LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
+"""The list of each kind but breakpoints, which have words too."""
+AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
+"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
+NO_BILL = "none in the log: tokens and dollars are those of a replay"
+MOST_TEXT = 200_000
+"""Characters of a block's text alone."""
 
 
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
@@ -111,9 +119,6 @@ def _strategy(own: str, choices: Mapping[str, str], pings: int) -> dict[str, Any
     return made | ({"changes": changes} if changes else {})
 
 
-UNKNOWN: Cause = "unknown"
-
-
 class NameList:
     """Names in the order in which they first occur, each once."""
 
@@ -164,10 +169,6 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
     }
 
 
-LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
-"""The list of each kind but breakpoints, which have words too."""
-
-
 def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
     """The values of each choice; the first is as sent."""
     made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
@@ -213,11 +214,6 @@ def _words(found: ReplayedAlternative) -> str:
     sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
     sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
     return " ".join(f"{one.rstrip('.')}." for one in sentences)
-
-
-AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
-"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
-NO_BILL = "none in the log: tokens and dollars are those of a replay"
 
 
 def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
@@ -305,10 +301,6 @@ def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], 
         "causes": cause_objects(causes),
         "errors": list(dict.fromkeys(row.error for row in rows if row.error)),
     }
-
-
-MOST_TEXT = 200_000
-"""Characters of a block's text alone."""
 
 
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:

@@ -24,6 +24,12 @@ from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.viewer.call import UNKNOWN, NameList, cause_objects
 
 _encode = msgspec.json.Encoder().encode
+TOKENS = ("read", "write_5m", "write_1h", "input", "output")
+MAIN = "main"
+NEEDED = ("scenario", "question", "verdict", "compare_to", "strategies")
+
+Row = Mapping[str, str]
+NO_TITLES: Mapping[str, str] = {}
 
 
 def inert_object(value: Any) -> Any:
@@ -39,13 +45,6 @@ def inert_object(value: Any) -> Any:
 
 def inert_json(value: Any) -> bytes:
     return _encode(inert_object(value))
-
-
-TOKENS = ("read", "write_5m", "write_1h", "input", "output")
-MAIN = "main"
-NEEDED = ("scenario", "question", "verdict", "compare_to", "strategies")
-
-Row = Mapping[str, str]
 
 
 class Report(NamedTuple):
@@ -125,9 +124,6 @@ def _start(timestamp: str) -> float | None:
         return seconds(timestamp) if timestamp else None
     except ValueError:
         return None
-
-
-NO_TITLES: Mapping[str, str] = {}
 
 
 def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
