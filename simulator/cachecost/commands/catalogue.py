@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cachecost.base.yaml_text import PlacedValue, Way
     from cachecost.configuration.project_settings import ProjectSettings
 
-HELP = frozenset({"-h", "--help"})
-
 
 class CommandPlace(NamedTuple):
     """Where a command is, as `module:function` in `cachecost.commands`, and the first sentence of its help."""
@@ -119,7 +117,7 @@ class ProjectDefaults:
 
 def apply_project_defaults(ctx: click.Context, name: str, command: click.Command, words: list[str]) -> None:
     """Give the subcommand `name` of `ctx` its defaults, unless it is to print its help. Raises InputError."""
-    if ctx.resilient_parsing or HELP & set(words):
+    if ctx.resilient_parsing or {"-h", "--help"} & set(words):
         return
     ctx.obj = project_defaults(name, command)
     ctx.default_map = {name: ctx.obj.defaults}

@@ -276,8 +276,7 @@ tokens_option = option(
 
 
 def port_option(default: int) -> Decorator:
-    words = "Port on 127.0.0.1; 0 picks a free one."
-    return option("--port", words, click.IntRange(0, 65535), default)
+    return option("--port", "Port on 127.0.0.1; 0 picks a free one.", click.IntRange(0, 65535), default)
 
 
 def html_option(text: str) -> Decorator:
@@ -377,8 +376,7 @@ def workers_options(default: str) -> Decorator:
         60.0,
         metavar="SECONDS",
     )
-    words = f"Processes on this machine.  [default: {default}]"
-    jobs = option("--jobs", words, click.IntRange(min=1), metavar="N")
+    jobs = option("--jobs", f"Processes on this machine.  [default: {default}]", click.IntRange(min=1), metavar="N")
     fields = ("backend", "scheduler", "worker_timeout", "jobs")
     return fold_options("computing", WorkerOptions, fields, backend, scheduler, timeout, jobs)
 
@@ -507,9 +505,7 @@ class ReplaySteps:
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
         self._bar, self._number = bar, number
-        self._last = ("", 0)
-        self._before = 0
-        self._ended = 0
+        self._last, self._before, self._ended = ("", 0), 0, 0
 
     def expect(self, left: int) -> None:
         """So many replays come after those that are done."""

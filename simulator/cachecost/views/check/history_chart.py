@@ -126,7 +126,14 @@ def _draw(
     axes.spines["bottom"].set_color(RULE)
     beside = EDGE * max(len(values) - 1, 1)
     axes.set_xlim(-beside, max(len(values) - 1, 1) + beside)
-    shown = _labelled(values)
+    # the commits whose figures are written: all of few; else the first, the last and the largest steps, apart
+    shown = list(range(len(values)))
+    if len(values) > LABELLED:
+        shown, apart = [0, len(values) - 1], -(-len(values) // LABELLED)
+        for at in sorted(range(1, len(values) - 1), key=lambda at: (-abs(values[at] - values[at - 1]), at)):
+            if values[at] != values[at - 1] and all(abs(at - one) >= apart for one in shown):
+                shown.append(at)
+        shown.sort()
     axes.set_xticks(shown, [inert(commits[at]) for at in shown])
     axes.tick_params(axis="x", length=0)
     for at in shown:
@@ -136,16 +143,3 @@ def _draw(
             is_top = values[at] >= highest - 0.1 * (max(values) - min(values))
             offset = (0, ABOVE if is_top else BELOW)
             axes.annotate(words[at], (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
-
-
-def _labelled(values: Sequence[float]) -> list[int]:
-    """The commits whose figures are written: all of few; else the first, the last and the largest steps, apart."""
-    if len(values) <= LABELLED:
-        return list(range(len(values)))
-    shown = [0, len(values) - 1]
-    apart = -(-len(values) // LABELLED)
-    steps = sorted(range(1, len(values) - 1), key=lambda at: (-abs(values[at] - values[at - 1]), at))
-    for at in steps:
-        if values[at] != values[at - 1] and all(abs(at - one) >= apart for one in shown):
-            shown.append(at)
-    return sorted(shown)

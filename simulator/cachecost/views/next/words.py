@@ -87,7 +87,14 @@ def message_warning(
 ) -> str:
     """ "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
     again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
-    return f"{expired_words(state, now)}: {which} {again}{_compact_first(compaction)}"
+    words = f"{expired_words(state, now)}: {which} {again}"
+    if compaction is None:
+        return words
+    first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
+    if first is None or after is None or enough is None:
+        return words
+    later = f", cheaper after {count_text(enough, 'message')}" if enough > 1 else ""
+    return f"{words}; /compact first: {dollars(first + after)}{later}"
 
 
 def compaction_warning(state: SessionState, compaction: CompactionPrice, now: float) -> str:
@@ -107,16 +114,6 @@ def switch_warning(model: str, message: NextMessage, here: NextMessage) -> str:
         f"{model} reads nothing of this cache: the next message writes {written} tokens, {dollars(message.cost)} "
         f"(without the switch: {dollars(here.cost)})"
     )
-
-
-def _compact_first(compaction: CompactionPrice | None) -> str:
-    if compaction is None:
-        return ""
-    first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
-    if first is None or after is None or enough is None:
-        return ""
-    later = f", cheaper after {count_text(enough, 'message')}" if enough > 1 else ""
-    return f"; /compact first: {dollars(first + after)}{later}"
 
 
 def is_expensive(cost: Decimal | None, written: int, least_usd: Decimal, least_tokens: int) -> bool:

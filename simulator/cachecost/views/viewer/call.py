@@ -185,12 +185,17 @@ def what_if_object(
     replay, causes = alternatives.replay, NameList()
     chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
     usage = sum((row.usage for row in found.base), Usage())
+    made = found.options
+    sentences = [capitalized("; ".join(one.does for one in made)) or "As sent"]
+    sentences += dict.fromkeys(one.assumption for one in made if one.assumption)
+    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in made if one.unsupported)
+    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in made if one.unchanged)
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
         **pick_usd(found, "cost", "basis"),
         "difference_usd": exact(found.cost - found.basis),
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
-        "words": _words(found),
+        "words": " ".join(f"{one.rstrip('.')}." for one in sentences),
         "extra_calls": found.extra_calls,
         "calls": {  # in the order of time; an extra call has the number 0
             "number": [one.number for one in found.calls],
@@ -203,17 +208,6 @@ def what_if_object(
         "yaml": scenario_yaml(alternatives, chosen),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
     }
-
-
-def _words(found: ReplayedAlternative) -> str:
-    options = found.options
-    if not options:
-        return "As sent."
-    sentences = [capitalized("; ".join(option.does for option in options))]
-    sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
-    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
-    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
-    return " ".join(f"{one.rstrip('.')}." for one in sentences)
 
 
 def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
@@ -311,6 +305,11 @@ def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str)
     kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
     classes = call_class_costs(one.call, prices)
     names, names_before = _tool_names(viewed.blocks), _tool_names(viewed.blocks_before)
+    at, found, difference = viewed.changes.first_changed, viewed.difference, None
+    if at is not None and found is not None:
+        place = viewed.changes.blocks[at].before
+        texts = pick(found, "at", "before", "was", "now", "after")
+        difference = {"block": at + 1, "before_block": None if place is None else place + 1, **texts}
     return {
         "call": {
             **{name: billed[name] for name in kept},
@@ -327,7 +326,7 @@ def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str)
         "before": viewed.before.number if viewed.before else None,
         "blocks": [_compared(viewed, at, names) for at in range(len(viewed.blocks))],
         "gone": [_described(viewed.blocks_before[at], at, names_before) for at in viewed.changes.gone],
-        "difference": _difference(viewed),
+        "difference": difference,
         "has_text": viewed.has_text,
     }
 
@@ -369,18 +368,6 @@ def _tool_names(blocks: Blocks) -> Mapping[str, str]:
     """The name of the tool of each `tool_use` block by its id."""
     uses = (one.block.content for one in blocks if one.block and one.block.kind == "tool_use")
     return {one["id"]: str(one.get("name", "")) for one in uses if one is not None and isinstance(one.get("id"), str)}
-
-
-def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
-    at, found = viewed.changes.first_changed, viewed.difference
-    if at is None or found is None:
-        return None
-    place = viewed.changes.blocks[at].before
-    return {
-        "block": at + 1,
-        "before_block": None if place is None else place + 1,
-        **pick(found, "at", "before", "was", "now", "after"),
-    }
 
 
 def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
