@@ -54,6 +54,7 @@ READS_WORDS = re.compile(
     r"\bargv\b|\bargparse\b|\bparseArgs\b|\bimport (?:click|typer)\b|[\"'](?:commander|yargs)[\"']"
 )
 TURN = " {turn}"
+NEW = ".cachecost-new"
 SCENARIO = "scenarios/my-agent.yaml"
 RECORDING = "scenarios/recordings/my-agent.jsonl"
 SCHEMA = "scenarios/scenario.schema.json"
@@ -392,4 +393,4 @@ def write_all(folder: Path, contents: Mapping[str, str]) -> None:
 
 
 def _temporary(place: Path) -> Path:
-    return place.with_name(place.name + ".cachecost-new")
+    return place.with_name(place.name + NEW)
