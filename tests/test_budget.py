@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.budgets.check import CheckOptions, check_scenarios
-from cachecost.budgets.verdicts import Verdict, against, exit_code, overall, percent_apart
+from cachecost.budgets.check import BudgetResult, CheckOptions, check_scenarios
+from cachecost.budgets.verdicts import Verdict, against, percent_apart
 from check_projects import (
     BREAKPOINT,
     Body,
@@ -251,7 +251,8 @@ EXITS: list[tuple[list[str], str, int]] = [
 @pytest.mark.parametrize(("states", "whole", "code"), EXITS)
 def test_the_exit_code_is_that_of_the_worst(states: list[str], whole: str, code: int) -> None:
     found = [Verdict("mine", "s", "max_breakpoints", Decimal(4), None, state, "") for state in states]  # type: ignore[arg-type]
-    assert (overall(found), exit_code(found)) == (whole, code)
+    result = BudgetResult(found)
+    assert (result.verdict, result.exit_code) == (whole, code)
 
 
 def test_the_project_is_one_conversation() -> None:

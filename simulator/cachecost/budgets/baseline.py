@@ -37,6 +37,17 @@ from cachecost.scenario.models import SHIPPED, Strict
 FILE_NAME = "baseline.json"
 FORMAT: Literal[2] = 2
 Count = Annotated[int, Field(ge=0)]
+RECORDING = "recording.jsonl"
+LARGEST = 58_000
+"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
+MOST_ROWS = 1_300
+"""Lines for calls that may fit."""
+NOT_ITS_EFFECT = frozenset(
+    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
+    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
+    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
+)
+"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 
 
 def _decimal(value: Any) -> Decimal:
@@ -61,8 +72,7 @@ def _day(value: Any) -> date | None:
 @dataclass(frozen=True, slots=True)
 class BaselineRow:
     """One call, or as many in a row as `calls_a_row` says, from `call` on: short digests of the prompt and the
-    breakpoints, tokens read, other input and output, dollars.
-    """
+    breakpoints, tokens read, other input and output, dollars."""
 
     call: int
     prompt: str
@@ -200,7 +210,8 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     placed = yaml_text.read(path)
     if isinstance(placed.value, dict) and placed.value.get("format") == 1:
-        raise InputError([placed.fault(("format",), f"expected {FORMAT}; got 1, from an older cachecost: {REWRITE}")])
+        words = f"expected {FORMAT}; got 1, from an older cachecost: rewrite it with `cachecost check --update`"
+        raise InputError([placed.fault(("format",), words)])
     try:
         baseline = Baseline.model_validate(placed.value)
     except ValidationError as error:
@@ -208,9 +219,6 @@ def read_baseline(path: Path) -> Baseline | None:
     if placed.faults:
         raise InputError(placed.faults)
     return baseline
-
-
-REWRITE = "rewrite it with `cachecost check --update`"
 
 
 def baseline_text(baseline: Baseline) -> str:
@@ -229,14 +237,9 @@ def is_same_but_day(path: Path, baseline: Baseline) -> bool:
     return one == other
 
 
-RECORDING = "recording.jsonl"
-
-
 def write_accepted(folder: Path, now: Baseline, recorded: RecordedScenario) -> list[Path]:
     """Write the baseline and, for a command, its recording: those that changed, all or none. Returns their paths.
-
-    Raises InputError if the folder cannot be written.
-    """
+    Raises InputError if the folder cannot be written."""
     files: dict[Path, bytes] = {}
     if not is_same_but_day(folder / FILE_NAME, now):
         files[folder / FILE_NAME] = baseline_text(now).encode()
@@ -286,7 +289,6 @@ class Fingerprints:
         return short(" ".join(found).encode())[:4]
 
     def layers(self, call: int) -> dict[str, tuple[str, Entries]]:
-        """Digest and entries of tools, system and parameters."""
         request = self._replayed.request(call)
         given = [(name, value) for name in IN_KEY if (value := request.params.get(name))]
         parameters = tuple(
@@ -307,18 +309,6 @@ class Fingerprints:
 
 def _digest_of(entries: Entries) -> str:
     return short(*(f"{one.digest} {one.name}".encode() for one in entries))
-
-
-LARGEST = 58_000
-"""Characters of a file. Of more calls than fit, several share a line, and fewer changes of the head are listed."""
-MOST_ROWS = 1_300
-"""Lines for calls that may fit."""
-NOT_ITS_EFFECT = frozenset(
-    {"day", "retired", "hidden", "assumptions", "ttl_s", "name", "accepts_message_effort", "accepts_system_messages"}
-    | {"accepted_efforts", "accepted_thinking", "efforts_without_thinking", "accepts_fast", "accepts_inference_geo"}
-    | {"prewarming_excludes", "fast_excludes", "format_excludes", "late_answer"}
-)
-"""Fields of the rules that are recorded elsewhere, or that change no dollar of a call that is answered."""
 
 
 def baseline_of(scenario: Scenario, replays: Sequence[ReplayedStrategy], accepted: date | None = None) -> Baseline:
@@ -382,7 +372,6 @@ def figures_of(
 
 
 def rows_of(replayed: ReplayedStrategy, fingerprints: Fingerprints, step: int) -> Iterator[BaselineRow]:
-    """A row for every `step` calls."""
     rows = replayed.rows
     for start in range(0, len(rows), step):
         group = rows[start : start + step]

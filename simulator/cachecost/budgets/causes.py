@@ -21,6 +21,9 @@ from cachecost.prompts.request import Breakpoint, Request, block_at, place_as_se
 from cachecost.providers.usage import ZERO
 
 REORDERED = "the order of the tools changed"
+SHOWN = 3
+LARGE = Decimal("0.2")
+"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 def describe_finding(finding: Finding, replayed: ReplayedStrategy) -> str:
@@ -78,10 +81,8 @@ class HeadChange(NamedTuple):
 def describe_head_change(
     layer: str, was: Sequence[BlockEntry] | None, now: Entries, request: Request
 ) -> HeadChange | None:
-    """A changed head in words; `was` None: its blocks are not known.
-
-    None where nothing but digests differs and there is no content: a recording made anew has another key.
-    """
+    """A changed head in words; `was` None: its blocks are not known. None where nothing but digests differs and there
+    is no content: a recording made anew has another key."""
     if layer == "parameters":
         then, today = ({one.name: one.digest for one in entries} for entries in (was or (), now))
         names = sorted(name for name in then.keys() | today.keys() if then.get(name) != today.get(name))
@@ -118,11 +119,6 @@ def effect_of(row: CallRow) -> str:
         return ""
     wrote = row.usage.write_5m + row.usage.write_1h
     return f"{all_of(paid)} {'written again' if wrote >= row.usage.input_tokens else 'sent uncached'}"
-
-
-SHOWN = 3
-LARGE = Decimal("0.2")
-"""Share of all changed dollars, up or down, from which a cause is listed by itself."""
 
 
 class Causes:

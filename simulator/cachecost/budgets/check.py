@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from cachecost.base.errors import Fault, InputError, NamesNotKnown
+from cachecost.base.errors import Fault, InputError, NamesNotKnown, exit_code
 from cachecost.base.structs import replace
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.budgets.baseline import FILE_NAME, RECORDING, Baseline, baseline_of, read_baseline, write_accepted
@@ -18,7 +18,7 @@ from cachecost.budgets.determinism import check_determinism
 from cachecost.budgets.limits import check_budgets, check_hit_rates, differences
 from cachecost.budgets.prompt_changes import PromptComparison, find_prompt_changes
 from cachecost.budgets.strategy_replays import ReplayedStrategy, replay_strategies
-from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, exit_code, overall, session_volume
+from cachecost.budgets.verdicts import SessionVolume, State, Verdict, exact_share, overall, session_volume
 from cachecost.scenario import Scenario, load
 from cachecost.scenario.loading import (
     NO_DEFAULTS,
@@ -32,13 +32,6 @@ from cachecost.simulation.setup import Progress, no_progress
 
 __all__ = ["BudgetResult", "StrategyCost", "Verdict", "check_scenarios"]
 REPORTS = Path("reports")
-ProgressOf = Callable[[str], AbstractContextManager[Progress]]
-"""Makes, for a scenario's name, the context in which its progress is shown."""
-
-
-def silent(scenario: str) -> AbstractContextManager[Progress]:
-    """No progress is shown."""
-    return nullcontext(no_progress)
 
 
 class ReadShare(NamedTuple):
@@ -103,7 +96,7 @@ class BudgetResult:
     @property
     def exit_code(self) -> int:
         """0 fine, 1 a budget is broken, 3 one could not be judged and none is broken."""
-        return exit_code(self.budgets)
+        return exit_code(self.verdict == "fail", self.verdict == "not_comparable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +123,9 @@ AS_WRITTEN = CheckOptions()
 
 
 def check_scenarios(
-    paths: Sequence[Path], options: CheckOptions = AS_WRITTEN, progress: ProgressOf = silent
+    paths: Sequence[Path],
+    options: CheckOptions = AS_WRITTEN,
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda scenario: nullcontext(no_progress),
 ) -> BudgetResult:
     """Check the scenarios at `paths` against their budgets, and against their baselines.
 
@@ -168,7 +163,6 @@ def check_scenarios(
 def _check_scenario(
     path: Path, recorded: RecordedScenario, options: CheckOptions, progress: Progress, result: BudgetResult
 ) -> None:
-    """Add what is found of one scenario to `result`."""
     scenario, update = recorded.scenario, options.update
     folder = options.reports / scenario.name  # of its baseline and its accepted recording
     baseline = None if update else read_baseline(folder / FILE_NAME)

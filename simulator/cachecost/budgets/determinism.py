@@ -36,6 +36,9 @@ from cachecost.scenario.models import AS_RECORDED
 from cachecost.simulation.workload import workload_as_recorded
 
 ID_KEYS = ("id", "tool_use_id")
+NAME = "deterministic"
+PAUSE_S = 2.0
+"""Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,6 @@ class ComparedCall:
     settings: Mapping[str, Any]
 
     def identity(self, *layers: Layer) -> tuple[object, ...]:
-        """The same for calls with the same blocks in these layers."""
         return tuple(tuple(block.identity for block in self.blocks[layer]) for layer in layers)
 
 
@@ -118,10 +120,8 @@ PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ValueDifference:
-    """The first difference of two values: the path to it, the character from 0, and the text around it in each.
-
-    `kind` is what differs; "order" is the same parts in another order. `search` are texts to find its source line by.
-    """
+    """The first difference of two values: the path to it, the character from 0, and the text around it in each. `kind`
+    "order" is the same parts in another order. `search` are texts to find its source line by."""
 
     path: tuple[str | int, ...]
     kind: Kind
@@ -165,7 +165,6 @@ def _same_parts(first: Sequence[Any], second: Sequence[Any]) -> bool:
 
 
 def kind_of(first: str, second: str, at: int) -> Kind:
-    """What differs between two texts at the character `at`, their first difference."""
     for kind, pattern in PATTERNS:
         if all(any(found.start() <= at <= found.end() for found in pattern.finditer(text)) for text in (first, second)):
             return kind
@@ -180,11 +179,8 @@ def excerpt(text: str, at: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """A place of a call (from 1) at which the second run differs from the first.
-
-    `path` is that of the block as sent, with what is in it; `character` is where the texts `first` and `second`, which
-    are excerpts, part.
-    """
+    """A place of a call (from 1) at which the second run differs from the first. `path` is that of the block as sent,
+    with what is in it; `character` is where the excerpts `first` and `second` part."""
 
     call: int
     layer: str
@@ -250,10 +246,9 @@ def _are_same(first: Sequence[Call], second: Sequence[Call]) -> bool:
 
 
 def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
-    """The calls of the second run in the order of those of the first that they are like: that sent the same, else the
-    same messages, else that came at the same place. Parallel calls arrive in another order each time, which is no
-    difference. Runs of different lengths stay as they are.
-    """
+    """The calls of the second run in the order of those of the first: that sent the same, else the same messages, else
+    that came at the same place. Parallel calls arrive in another order each time, which is no difference. Runs of
+    different lengths stay as they are."""
     if len(first) != len(second) or _are_same(first, second):
         return list(second)
     calls, found = (compared_calls(first), compared_calls(second)), dict[int, int]()
@@ -270,12 +265,6 @@ def align(first: Sequence[Call], second: Sequence[Call]) -> list[Call]:
 
 def _name_of(block: ComparedBlock) -> str:
     return excerpt(str(block.content.get("name") or block.content.get("text") or block.content.get("type")), 0)
-
-
-NAME = "deterministic"
-RECORDING = ("conversation", "recording")
-PAUSE_S = 2.0
-"""Seconds from the last call of the first run to the first of the second, and from one to the next."""
 
 
 def check_determinism(recorded: RecordedScenario, folder: Path) -> list[Verdict]:
@@ -327,7 +316,7 @@ def _find_volatile(recorded: RecordedScenario) -> list[CostChange]:
 
 
 def _verdict(recorded: RecordedScenario, places: int, message: str, changes: tuple[CostChange, ...] = ()) -> Verdict:
-    place = placed_of(recorded.scenario).place(RECORDING)
+    place = placed_of(recorded.scenario).place(("conversation", "recording"))
     state: State = "fail" if places else "pass"
     return Verdict(recorded.scenario.name, AS_RECORDED, NAME, ZERO, Decimal(places), state, message, place, changes)
 
@@ -336,8 +325,7 @@ def _price_differences(
     differences: Sequence[RunDifference], recorded: RecordedScenario, folder: Path, second: Sequence[Call]
 ) -> list[CostChange]:
     """A change for each place, the most expensive first. What a call costs more is the effect of the first of its
-    differences, in the order of the prompt; all that the others could break is broken by then.
-    """
+    differences, in the order of the prompt; all that the others could break is broken by then."""
     first = recorded.runs[0]
     # What the calls of either run cost right after those of the first run and at their pace.
     costs: list[list[Decimal]] = []

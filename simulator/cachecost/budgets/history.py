@@ -10,13 +10,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
-from cachecost.base.formatting import exact
+from cachecost.base.formatting import exact, exact_or_none
 from cachecost.base.limits import json_value
 from cachecost.base.yaml_text import show_value
 from cachecost.budgets.check import BudgetResult
 
 FILE_NAME = "history.jsonl"
-LIKE = '{"scenario": "chat", "commit": null, "date": "2026-03-07", "strategies": {}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +37,8 @@ class HistoryEntry:
     strategies: dict[str, HistoryFigures]
 
     def __str__(self) -> str:
-        """The line of the file."""
         figures = {
-            name: {
-                "cost_usd": exact(one.cost),
-                "hit_rate": None if one.hit_rate is None else exact(one.hit_rate),
-                "calls": one.calls,
-            }
+            name: {"cost_usd": exact(one.cost), "hit_rate": exact_or_none(one.hit_rate), "calls": one.calls}
             for name, one in self.strategies.items()
         }
         day = self.day.isoformat() if self.day else None
@@ -75,7 +69,6 @@ def add_entries(before: Sequence[HistoryEntry], new: Iterable[HistoryEntry]) -> 
 
 
 def history_text(entries: Iterable[HistoryEntry]) -> str:
-    """The text of the file."""
     return "".join(f"{entry}\n" for entry in entries)
 
 
@@ -94,7 +87,8 @@ def parse_history(text: str, file: str) -> list[HistoryEntry]:
                 raise ValueError("expected text")
             entries.append(HistoryEntry(row["scenario"], row["commit"], day, figures))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation):
-            faults.append(Fault(file, f"expected a line like {LIKE}; got {show_value(line)}", number))
+            like = '{"scenario": "chat", "commit": null, "date": "2026-03-07", "strategies": {}}'
+            faults.append(Fault(file, f"expected a line like {like}; got {show_value(line)}", number))
     if faults:
         raise InputError(faults)
     return entries

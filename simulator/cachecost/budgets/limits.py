@@ -35,29 +35,26 @@ from cachecost.scenario.models import AS_RECORDED
 
 Record = Mapping[str, str]
 ABSENT = "none"
+OUT_OF_REACH = -1
+"""Positions left where an entry was alive and the lookback ended before it."""
+SHOWN_CALLS = 3
+FAIL_UNDER = "fail_under"
+"""What verdicts of `--fail-under` are called."""
 
 
 def differences(before: Baseline, now: Baseline, strategy: str) -> list[str]:
     """What besides the prompts of a strategy has changed since: "price of a read $0.5, now $0.4". Empty: comparable.
-
-    Judged is what was used, not versions of the data: prices of other models may come and go.
-    """
+    Judged is what was used, not versions of the data: prices of other models may come and go."""
     pairs = [(name, getattr(before, name), getattr(now, name)) for name in ("host", "model", "as_of")]
     found = [f"{name} {old}, now {new}" for name, old, new in pairs if old != new]
     if found:
         return found
     old, new = before.strategies[strategy], now.strategies[strategy]
-    prices = [
-        [table[one] for one in used if one in table]
-        for table, used in ((before.prices, old.prices), (now.prices, new.prices))
-    ]
+    prices = [(before.prices, old.prices), (now.prices, new.prices)]
+    found += _compare_records(prices, {}, "the {} price of {} {}, now {}")
     # Rules that came after an older baseline are at their default there.
-    rules = [
-        [{**rule_defaults(), **table[one]} for one in used if one in table]
-        for table, used in ((before.rules, old.rules), (now.rules, new.rules))
-    ]
-    found += _compare_records(prices, "the {} price of {} {}, now {}")
-    found += _compare_records(rules, "{} of {} {}, now {}")
+    rules = [(before.rules, old.rules), (now.rules, new.rules)]
+    found += _compare_records(rules, rule_defaults(), "{} of {} {}, now {}")
     if old.tokens != new.tokens:
         found.append(f"tokens counted by {old.tokens}, now by {new.tokens}")
     elif old.calls_a_row == new.calls_a_row and len(old.rows) == len(new.rows):
@@ -77,12 +74,14 @@ def rule_defaults() -> Mapping[str, str]:
     return {name: str(default) for name, default in {**stated, **made}.items()}
 
 
-def _compare_records(tables: Sequence[Sequence[Record]], words: str) -> list[str]:
+def _compare_records(
+    tables: Sequence[tuple[Mapping[str, Record], Sequence[str]]], default: Record, words: str
+) -> list[str]:
     """What differs for a model that both tables know. More ways to call it, or fewer, are a change of the prompts."""
     found = list[str]()
     by_model: list[dict[tuple[str, str], dict[tuple[tuple[str, str], ...], Record]]] = [{}, {}]
-    for table, groups in zip(tables, by_model, strict=True):
-        for one in table:
+    for (table, used), groups in zip(tables, by_model, strict=True):
+        for one in ({**default, **table[name]} for name in used if name in table):
             model = one.get("host", ""), one.get("model", "")
             groups.setdefault(model, {})[tuple(sorted(one.items()))] = one
     for model in sorted(by_model[0].keys() & by_model[1].keys()):
@@ -96,16 +95,9 @@ def _compare_records(tables: Sequence[Sequence[Record]], words: str) -> list[str
     return found
 
 
-OUT_OF_REACH = -1
-"""Positions left where an entry was alive and the lookback ended before it."""
-
-
 def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
-    """The fewest lookback positions that any call had left when it found what it read, and the first such call; None
-    where nothing was read.
-
-    A call that reads at its breakpoint itself has one position less than the window (rule 9).
-    """
+    """The fewest lookback positions that any call had left when it found what it read (at its breakpoint itself one
+    less than the window, rule 9), and the first such call; None where nothing was read."""
     found = list[tuple[int, int]]()
     for one in replayed.simulated:
         if one.row.cause == "lookback_exceeded":
@@ -123,10 +115,8 @@ def least_margin(replayed: ReplayedStrategy) -> tuple[int, int] | None:
 
 
 def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
-    """The calls in which `layer` is not what it was in the call before of their conversation and model.
-
-    Messages are stable while they only grow.
-    """
+    """The calls in which `layer` is not what it was in the call before of their conversation and model; messages are
+    stable while they only grow."""
     before: dict[object, tuple[Request, str]] = {}
     calls, number = list[int](), tuple(Layer).index(layer)
     for one in replayed.simulated:
@@ -149,18 +139,11 @@ def find_changed_calls(replayed: ReplayedStrategy, layer: Layer) -> list[int]:
     return calls
 
 
-SHOWN_CALLS = 3
-FAIL_UNDER = "fail_under"
-"""What verdicts of `--fail-under` are called."""
-
-
 def check_budgets(
     scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, baseline: Baseline | None
 ) -> Iterator[Verdict]:
-    """The verdict on each budget of `scenario`, for the strategy it names, else for each; in the file's order.
-
-    Judged are the figures of the scenario as written; its variants are other questions.
-    """
+    """The verdict on each budget of `scenario` as written, for the strategy it names, else for each; in the file's
+    order."""
     checkers = {one.strategy: LimitChecker(scenario, one, now, baseline) for one in replays}
     named = [spec.name for spec in scenario.strategies] or [AS_RECORDED]
     for number, budget in enumerate(scenario.budget):
@@ -173,8 +156,7 @@ def check_hit_rates(
     scenario: Scenario, replays: Sequence[ReplayedStrategy], now: Baseline, minimum: Decimal, place: SourcePlace
 ) -> Iterator[Verdict]:
     """The verdict of `--fail-under` on each strategy that has a budget; without budgets on the calls as recorded, or
-    where there are none on each strategy.
-    """
+    where there are none on each strategy."""
     about_all = any(budget.strategy is None for budget in scenario.budget)
     named = {budget.strategy for budget in scenario.budget} if scenario.budget else {AS_RECORDED}
     found = [one for one in replays if one.strategy in named or (about_all and one.strategy != AS_RECORDED)]
@@ -339,11 +321,8 @@ class LimitChecker:
         return _Result("fail" if broken else "pass", Decimal(left), f"{words}; the minimum is {limit}.", changes)
 
     def _never_read(self, limit: bool) -> _Result:
-        """Writes that no later call read.
-
-        The last call of a conversation cannot know that nothing follows, so it is let off; conversations of a single
-        call are only if there is one of them (as `explain` does).
-        """
+        """Writes that no later call read. The last call of a conversation cannot know that nothing follows, so it is
+        let off; conversations of a single call only if there is one of them (as `explain` does)."""
         if why := self._incomplete():
             return why
         replayed, unread = self._replayed, UnreadTracker()

@@ -9,7 +9,6 @@ from typing import Any
 
 from cachecost.analysis.lint.volatile import excerpt_around
 from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
 from cachecost.budgets.request_edits import (
     BlockKey,
     ChangeKind,
@@ -20,6 +19,7 @@ from cachecost.budgets.request_edits import (
     SlotList,
     key_by_digest,
     key_by_shape,
+    name_of,
     pair_requests,
 )
 from cachecost.budgets.source_lines import search_texts
@@ -49,16 +49,20 @@ NAME_FORMS = ('"{}":', "'{}':", "{}=", "{}:", '"{}"', "'{}'")
 """How a name is written where a value is given to it."""
 DEFINITION_FORMS = ('"{}"', "'{}'", "def {}(", "function {}(", "{}")
 """How the name of a tool is written where it is defined."""
+Rows = Sequence[CallRow | None]
+LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
+"""The order in which changes are made."""
+KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
+MOST = 12
+"""Changes with dollars of their own; the others of a strategy are one."""
+CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePlace:
-    """What one call shows of a change: the path as sent, and excerpts, the text around the change.
-
-    `character` counts from 0 in the text at `path`; None where no text is known or none differs. `tokens_before` and
-    `tokens_after` are those of what changed. `search` are texts to find its place in the source code by, best first.
-    `name` is that of the tool, "" where it is none.
-    """
+    """What one call shows of a change: the path as sent, excerpts, and the character in the text at `path` (None where
+    none differs). `tokens_before` and `tokens_after` are those of what changed, `search` texts to find its place in the
+    source code by, best first; `name` is that of a tool."""
 
     path: str
     before_excerpt: str | None = None
@@ -92,7 +96,7 @@ def place_of(edit: Edit, pair: RequestPair, counter: TokenCounter | None) -> Cha
         # The names from the first that is another one; of what has no names, its numbers in the accepted request.
         before, after = [one for one in slots.old if one.new], [one for one in slots.new if one.old]
         first = next(at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one is not other)
-        labels = {id(slot): (_name(slot.new) or f"number {number + 1}") for number, slot in enumerate(before)}
+        labels = {id(slot): (name_of(slot.new) or f"number {number + 1}") for number, slot in enumerate(before)}
         names = [", ".join(labels[id(slot)] for slot in side[first : first + NAMES]) for side in (before, after)]
         path = f"{layer}.{next(number for number, slot in enumerate(slots.new) if slot is after[first])}"
         more = "…" if len(before) > first + NAMES else ""
@@ -102,7 +106,7 @@ def place_of(edit: Edit, pair: RequestPair, counter: TokenCounter | None) -> Cha
     number = next(at for at, one in enumerate(side) if one is slot)
     sizes = _tokens(slot.old, counter), _tokens(slot.new, counter)
     if layer is not Layer.MESSAGES:
-        name = _name(slot.new or slot.old) if layer is Layer.TOOLS else ""
+        name = name_of(slot.new or slot.old) if layer is Layer.TOOLS else ""
         path = wire_path(request, Breakpoint(layer, number))
         return replace(_place_block(path, slot.old, slot.new, sizes), name=name)
     blocks = [message.blocks if message else () for message in (slot.old, slot.new)]
@@ -143,11 +147,6 @@ def _breakpoint_words(request: Request, anchors: Sequence[SlotBreakpoint], pair:
     return words
 
 
-def _name(item: Any) -> str:
-    name = (item.content or {}).get("name") if isinstance(item, Block) else None
-    return name if isinstance(name, str) else ""
-
-
 def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[int | None, int | None]) -> ChangePlace:
     if old is None or new is None:  # a block that only one request has: how it begins
         begins = [
@@ -156,7 +155,7 @@ def _place_block(path: str, old: Block | None, new: Block | None, sizes: tuple[i
             else excerpt_around(", ".join(text for _, text in texts(block.content)), 0, 0, VALUE_LENGTH)
             for block in (old, new)
         ]
-        name = _name(new)
+        name = name_of(new)
         names = [form.format(name) for form in DEFINITION_FORMS] if name else []
         search = (*names, *search_texts("", _first_text(new)[1])) if new else ()
         return ChangePlace(path, begins[0], begins[1], None, *sizes, search)
@@ -182,24 +181,12 @@ def _tokens(item: Block | Message | None, counter: TokenCounter | None) -> int |
         return None
 
 
-Rows = Sequence[CallRow | None]
-LAYERS = ("model", "tools", "system", "parameters", "messages", "breakpoints", "calls")
-"""The order in which changes are made."""
-KINDS = ("model_changed", "removed", "changed", "reordered", "added", "parameter_changed", "breakpoint_moved")
-MOST = 12
-"""Changes with dollars of their own; the others of a strategy are one."""
-CALLS_GONE, CALLS_NEW = Edit("calls", "removed"), Edit("calls", "added")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptChange(ChangePlace):
-    """One change of what is sent, however many calls have it; its place is that in the first of these.
-
-    `call` is the number of that call, today (of calls that are no longer made: in the accepted recording). `rewritten`
-    are the calls, by their numbers today, that read less of the cache because of it, `refused` how many calls the API
-    refuses since. `more` counts further changes that share these dollars. `varies`: calls that have it differ from each
-    other, as with a time in a prompt.
-    """
+    """One change of what is sent; its place is that in the first call that has it, `call` (today's number; of calls
+    that are no longer made the accepted one's). `rewritten` are the calls that read less of the cache because of it,
+    `refused` how many calls the API refuses since, `more` further changes that share these dollars. `varies`: it
+    differs from call to call."""
 
     layer: str
     kind: ChangeKind
@@ -214,10 +201,8 @@ class PromptChange(ChangePlace):
 
 @dataclass(frozen=True, slots=True)
 class PromptComparison:
-    """All changes of a strategy; their dollars and `rest` add up to `cost`, today's above the accepted calls'.
-
-    `rest` is what other answers, times and token counts cost; `answers` the part of it that is output tokens.
-    """
+    """All changes of a strategy; their dollars and `rest` add up to `cost`, today's above the accepted calls'. `rest`
+    is what other answers, times and token counts cost; `answers` the part of it that is output tokens."""
 
     scenario: str
     strategy: str
@@ -249,10 +234,8 @@ class _CallPair:
 
 
 def find_prompt_changes(scenario: str, accepted: ReplayedStrategy, now: ReplayedStrategy) -> PromptComparison:
-    """What changed from the `accepted` replay of a strategy of `scenario` to the one of today.
-
-    The changes are made one after the other, each with a replay under today's rules and prices.
-    """
+    """What changed from the `accepted` replay of a strategy to the one of today. The changes are made one after the
+    other, each with a replay under today's rules and prices."""
     pairs = pair_calls(accepted, now)
     found: dict[Edit, list[int]] = {}
     for at, pair in enumerate(pairs):
@@ -305,7 +288,7 @@ def _replay(now: ReplayedStrategy, pairs: Sequence[_CallPair], made: set[Edit], 
         elif made.issuperset(pair.edits):
             call = pair.new
         else:
-            call = replace_struct(pair.new, request=builder.between(pair.requests, made))
+            call = replace(pair.new, request=builder.between(pair.requests, made))
         rows.append(None if call is None else simulation.row(call))
     return rows
 
@@ -330,7 +313,7 @@ def pair_calls(accepted: ReplayedStrategy, now: ReplayedStrategy) -> list[_CallP
         if before and after:
             shift = after.start - before.start
         elif before:
-            before = replace_struct(before, start=before.start + shift)
+            before = replace(before, start=before.start + shift)
         number = one if other is None else other
         assert number is not None
         edits = tuple(both.edits()) if both else (CALLS_NEW if after else CALLS_GONE,)

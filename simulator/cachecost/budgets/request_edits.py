@@ -26,6 +26,12 @@ from cachecost.prompts.compare import (
 from cachecost.prompts.request import Breakpoint, Request
 
 Item = TypeVar("Item")
+CONTEXT = 12
+"""Characters before a difference that tell whether it is the same in two messages, numbers left out."""
+DIGITS = re.compile(r"\d+")
+ChangeKind = Literal[
+    "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
+]
 
 
 @dataclass(eq=False, slots=True)
@@ -55,7 +61,6 @@ class SlotList(Generic[Item]):
         return _merge(self.new, self.old)
 
     def edits(self) -> Iterable[Hashable]:
-        """The names of all changes."""
         return [edit for edit in (*(slot.edit for slot in self.all), self.moved) if edit is not None]
 
     def between(self, made: Collection[Hashable]) -> list[tuple[Slot[Item], Item]]:
@@ -87,8 +92,7 @@ Places = Mapping[Layer, Sequence[tuple[Slot[Any], Any]]]
 @dataclass(frozen=True, slots=True)
 class SlotBreakpoint:
     """A breakpoint by the slot it is on. `index` is that of the block in its message, 0 in other layers; `from_end`
-    counts the items behind it, and the blocks behind it in its message.
-    """
+    counts the items behind it, and the blocks behind it in its message."""
 
     layer: Layer
     ttl: Any
@@ -126,11 +130,9 @@ class BreakpointEdits:
         return cls(before, now, kept, not is_same)
 
     def gone(self) -> list[SlotBreakpoint]:
-        """Those that are no longer there."""
         return [one for one in self.old if all(one is not old for old, _ in self.kept)]
 
     def come(self) -> list[SlotBreakpoint]:
-        """Those that were not there."""
         return [one for one in self.new if all(one is not new for _, new in self.kept)]
 
     def between(self, places: Places, nodes: Sequence[Thread], is_moved: bool) -> tuple[Breakpoint, ...]:
@@ -160,14 +162,6 @@ def _anchor(request: Request, one: Breakpoint, slots: Sequence[Slot[Any]]) -> Sl
         return SlotBreakpoint(one.layer, one.ttl, slots[one.index], 0, (len(part.blocks) - one.index, 0))
     behind = request.thread.length - one.node.length, len(one.node.message.blocks) - one.index
     return SlotBreakpoint(one.layer, one.ttl, slots[one.node.length - 1], one.index, behind)
-
-
-CONTEXT = 12
-"""Characters before a difference that tell whether it is the same in two messages, numbers left out."""
-DIGITS = re.compile(r"\d+")
-ChangeKind = Literal[
-    "added", "removed", "changed", "reordered", "breakpoint_moved", "parameter_changed", "model_changed"
-]
 
 
 class Edit(NamedTuple):
@@ -208,7 +202,6 @@ class RequestPair:
     breakpoints: BreakpointEdits
 
     def edits(self) -> Iterator[Edit]:
-        """The names of all changes, in the order in which they are made."""
         if self.old.model != self.new.model:
             yield MODEL
         for slots in (self.tools, self.system):
@@ -223,9 +216,9 @@ def pair_requests(old: Request, new: Request, key: BlockKey) -> RequestPair:
     """Both versions of a request beside each other."""
     was, now = old.tools.blocks, new.tools.blocks
     pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
-    pairs |= _pair_rest(was, now, pairs, lambda one, other: _name(one) == _name(other) != "")
+    pairs |= _pair_rest(was, now, pairs, lambda one, other: name_of(one) == name_of(other) != "")
     pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.TOOLS))
-    tools = _slots(was, now, pairs, Layer.TOOLS, key, lambda slot, number: _name(slot.new or slot.old) or number)
+    tools = _slots(was, now, pairs, Layer.TOOLS, key, lambda slot, number: name_of(slot.new or slot.old) or number)
     was, now = old.system.blocks, new.system.blocks
     pairs = pair_anywhere(list(map(key, was)), list(map(key, now)))
     pairs |= _pair_rest(was, now, pairs, lambda one, other: are_versions(one, other, Layer.SYSTEM))
@@ -295,8 +288,9 @@ def _slots(
     return SlotList(before, now, REORDERED[layer] if order != sorted(order) else None)
 
 
-def _name(block: Block | None) -> str:
-    name = (block.content or {}).get("name") if block else None
+def name_of(item: object) -> str:
+    """The name of a block; "" of anything else."""
+    name = (item.content or {}).get("name") if isinstance(item, Block) else None
     return name if isinstance(name, str) else ""
 
 

@@ -33,8 +33,7 @@ class SourceLine:
 
 def search_texts(old: str, new: str, at: int = 0) -> tuple[str, ...]:
     """Texts to search for, best first, of a text that differs from character `at` on: what came, the line it is in,
-    what stands before it and behind it.
-    """
+    what stands before it and behind it."""
     _, same = shared_ends(old[at:], new[at:])
     come = new[at : len(new) - same]
     found = [line.strip() for line in come.splitlines() if len(line) <= LONGEST]

@@ -78,11 +78,8 @@ class ReplayedStrategy:
 def replay_strategies(
     scenario: Scenario, folder: Path, progress: Progress = no_progress, and_recorded: bool = False
 ) -> Iterator[ReplayedStrategy]:
-    """Replays of each strategy of a scenario as written, and of the recorded calls if a budget names them, or with
-    `and_recorded` if there are any.
-
-    Raises InputError, CannotEvaluate.
-    """
+    """Replays of each strategy as written, and of the recorded calls if a budget names them, or with `and_recorded` if
+    there are any. Raises InputError, CannotEvaluate."""
     human_turns = 0
     if any(budget.max_cost_per_turn_usd is not None for budget in scenario.budget):
         events = (event for one in load_conversations(scenario, folder).conversations for event in one.events)

@@ -3,20 +3,22 @@ show on which side of a limit they are; how many sessions a replay holds, and ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from itertools import count
 from typing import Literal
 
-from cachecost.base.errors import ExitCode
 from cachecost.base.formatting import dollars, exact_dollars, percent
 from cachecost.base.yaml_text import SourcePlace
 from cachecost.conversations.calls import Call
 
 EXACT_DIGITS = 200
 """Enough for any sum of dollars: nothing is rounded before it is compared."""
+State = Literal["pass", "fail", "not_comparable"]
+RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
+"""Broken budgets come first."""
 
 
 def exact_share(part: Decimal | int, whole: Decimal | int) -> Decimal:
@@ -52,24 +54,11 @@ def percent_apart(share: Decimal, limit: Decimal) -> str:
         return f"{next(shown for shown in rounded if (shown - limit * 100) * (share - limit) > 0)}%"
 
 
-State = Literal["pass", "fail", "not_comparable"]
-EXIT_CODES: Mapping[State, ExitCode] = {
-    "pass": ExitCode.OK,
-    "not_comparable": ExitCode.NOT_EVALUATED,
-    "fail": ExitCode.CHECK_FAILED,
-}
-RANKS: Sequence[State] = ("fail", "not_comparable", "pass")
-"""Broken budgets come first."""
-
-
 @dataclass(frozen=True, slots=True)
 class CostChange:
-    """Why calls cost more or less: `what` happened and its `effect`, in words.
-
-    `call` is the first of them (from 1), `calls` how many there are, `cost` their dollars over those of the baseline
-    (without one: over those of the same calls without the cause). `code` is that of `explain`, "" where it has none;
-    `block` is where on the wire. An empty `what` stands for all other calls together.
-    """
+    """Why calls cost more or less: `what` happened and its `effect`, in words; `call` is the first of them (from 1),
+    `calls` how many, `cost` their dollars over those of the baseline, else of the same calls without the cause. `code`
+    is that of `explain`, `block` where on the wire. An empty `what` stands for all other calls together."""
 
     call: int
     calls: int
@@ -87,12 +76,9 @@ class CostChange:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The verdict on one limit of one strategy.
-
-    `limit` and `actual` are exact decimals: dollars, a share such as 0.05, breakpoints, positions, tokens written
-    in vain, or calls at which a layer changed; `actual` None where it cannot be known. `message` is one sentence.
-    `changes` tell why a budget broke. `place` is where the limit is written.
-    """
+    """The verdict on one limit of one strategy. `limit` and `actual` (None: cannot be known) are exact: dollars, a
+    share such as 0.05, breakpoints, positions, tokens written in vain, or calls at which a layer changed. `changes`
+    tell why a budget broke; `place` is where the limit is written."""
 
     scenario: str
     strategy: str
@@ -111,16 +97,10 @@ def overall(verdicts: Iterable[Verdict]) -> State:
     return next((state for state in RANKS if state in states), "pass")
 
 
-def exit_code(verdicts: Iterable[Verdict]) -> int:
-    """0 fine, 1 a budget is broken, 3 one could not be evaluated and none is broken."""
-    return EXIT_CODES[overall(verdicts)]
-
-
 @dataclass(frozen=True, slots=True)
 class SessionVolume:
-    """`sessions` in a replay, on so many `days` from the first to the last, counted in UTC. None: no times are known,
-    or it is one session, which says nothing about a day.
-    """
+    """`sessions` in a replay, on so many `days` (UTC) from the first to the last; None where no times are known, or for
+    one session, which says nothing about a day."""
 
     sessions: int
     days: int | None

@@ -86,7 +86,6 @@ COMMAND_GROUPS = {
     heading: {name: CommandPlace(PLACES.get(name, f"{name}:{name}"), summary) for name, summary in rows.items()}
     for heading, rows in SUMMARIES.items()
 }
-"""By heading and name."""
 
 
 def load_named_commands(names: Iterable[str]) -> Iterator[tuple[str, click.Command]]:
@@ -105,9 +104,6 @@ def load_command(place: str) -> click.Command:
     return command
 
 
-HELP = frozenset({"-h", "--help"})
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectDefaults:
     """What the settings file states for the command that runs."""
@@ -121,7 +117,7 @@ class ProjectDefaults:
 
 def apply_project_defaults(ctx: click.Context, name: str, command: click.Command, words: list[str]) -> None:
     """Give the subcommand `name` of `ctx` its defaults, unless it is to print its help. Raises InputError."""
-    if ctx.resilient_parsing or HELP & set(words):
+    if ctx.resilient_parsing or {"-h", "--help"} & set(words):
         return
     ctx.obj = project_defaults(name, command)
     ctx.default_map = {name: ctx.obj.defaults}

@@ -16,7 +16,16 @@ from cachecost.base.atomic_files import write_text
 from cachecost.base.errors import InputError
 from cachecost.commands.catalogue import current_defaults, is_from_file, scenario_defaults
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import NameChoice, WorkBar, check_name, json_option, print_json, set_option, work_bar
+from cachecost.commands.options import (
+    NameChoice,
+    WorkBar,
+    check_name,
+    json_option,
+    option,
+    print_json,
+    set_option,
+    work_bar,
+)
 from cachecost.commands.output_paths import CheckedCommand, PagePath
 from cachecost.commands.workloads import command_recorder
 from cachecost.views.check.formats import FILE_FORMATS, READ_SUFFIXES, render_format
@@ -63,38 +72,23 @@ def parse_rate(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.command(cls=CheckedCommand)
 @click.argument("scenarios", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @set_option
-@click.option("--update", is_flag=True, help="Write the current costs as the new baselines.")
-@click.option(
-    "--reports", type=click.Path(path_type=Path), default=REPORTS, show_default=True, help="Folder of the baselines."
-)
-@click.option(
-    "--sessions-per-day", type=click.IntRange(1), metavar="N", help="Also show monthly costs, at N sessions a day."
-)
-@click.option(
-    "--volume",
-    "volumes",
+@option("--update", "Write the current costs as the new baselines.", is_flag=True)
+@option("--reports", "Folder of the baselines.", click.Path(path_type=Path), REPORTS)
+@option("--sessions-per-day", "Also show monthly costs, at N sessions a day.", click.IntRange(1), metavar="N")
+@option(
+    "--volume volumes",
+    "Sessions a day of one scenario, by its name; repeatable.",
     multiple=True,
     metavar="NAME=N",
     callback=parse_volumes,
-    help="Sessions a day of one scenario, by its name; repeatable.",
 )
-@click.option(
-    "--fail-under", metavar="RATE", callback=parse_rate, help="Fail if the cache hit rate is below this, such as 90%."
-)
+@option("--fail-under", "Fail if the cache hit rate is below this, such as 90%.", metavar="RATE", callback=parse_rate)
 @json_option
 @format_options
-@click.option("--github", is_flag=True, help="Also print GitHub workflow annotations.")
-@click.option("--badge", metavar="FILE", type=PagePath(), help="Write a badge (SVG).")
-@click.option(
-    "--badge-shows",
-    type=NameChoice(["hit-rate", "cost", "both"]),
-    default="hit-rate",
-    show_default=True,
-    help="What the badge shows.",
-)
-@click.option(
-    "--history", metavar="FILE", type=PagePath(), help="Draw cost and cache hit rate by commit (SVG), from --update."
-)
+@option("--github", "Also print GitHub workflow annotations.", is_flag=True)
+@option("--badge", "Write a badge (SVG).", PagePath(), metavar="FILE")
+@option("--badge-shows", "What the badge shows.", NameChoice(["hit-rate", "cost", "both"]), "hit-rate")
+@option("--history", "Draw cost and cache hit rate by commit (SVG), from --update.", PagePath(), metavar="FILE")
 def check(
     scenarios: tuple[Path, ...],
     sets: tuple[str, ...],

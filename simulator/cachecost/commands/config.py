@@ -14,7 +14,7 @@ from cachecost.base.errors import ExitCode, InputError
 from cachecost.base.formatting import inert
 from cachecost.commands.catalogue import load_named_commands
 from cachecost.commands.option_values import CommandDefaults, command_defaults, is_overruled
-from cachecost.commands.options import json_option
+from cachecost.commands.options import json_option, option
 from cachecost.configuration.discovery import OWN, SHARED, found_files
 from cachecost.configuration.project_settings import (
     OVERRULING,
@@ -34,10 +34,8 @@ PLAIN = (bool, int, float, str)
 
 
 class SettingInForce(NamedTuple):
-    """A setting: its command (None: all commands), its value as JSON has it, and its file and line or its variable.
-
-    `origin` is file, environment or default; `overruled_by` a variable that wins over the file.
-    """
+    """A setting: its command (None: all), its value as JSON has it, and its file and line or its variable. `origin` is
+    file, environment or default; `overruled_by` a variable that wins over the file."""
 
     command: str | None
     key: str
@@ -48,14 +46,13 @@ class SettingInForce(NamedTuple):
 
     @property
     def cells(self) -> tuple[str, str, str]:
-        """The row of the table."""
         name = f"{self.command}.{self.key}".replace(" ", ".") if self.command else self.key
         overruled = f", overruled by {self.overruled_by}" if self.overruled_by else ""
         return name, _value_text(self.value), f"{self.place if self.origin == 'file' else self.origin}{overruled}"
 
 
 @click.command()
-@click.option("--all", "shows_all", is_flag=True, help="Also show every option that a file may set, with its default.")
+@option("--all shows_all", "Also show every option that a file may set, with its default.", is_flag=True)
 @json_option
 def config(shows_all: bool, as_json: bool) -> int:
     """Show the settings in force, and where each comes from: a settings file, the environment or the defaults.

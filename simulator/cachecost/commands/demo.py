@@ -22,7 +22,6 @@ SESSION = Path("scenarios/recordings/transcripts/entireio-cli-74_af160f6f80-fdb0
 SCENARIO = Path("scenarios/answer-inquiry.yaml")
 RESULT = Path("reports/answer-inquiry/result.json")
 MORE = "  more: "
-COSTS = ("cost_per_inquiry_usd", "cost_usd")
 PROPOSED = "answer_inquiry, forced"
 """What RFD 033 proposes: its strategies' names begin so."""
 
@@ -82,7 +81,9 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
     proposed = next((name for name in rows if name.startswith(PROPOSED)), found["compare_to"])
     remarks = {proposed: "as RFD 033", found["best"]: "tied for the cheapest" if found["tied"] else "cheapest"}
     names = list(dict.fromkeys([found["compare_to"], *remarks]))
-    asked, costs = (dollar_column([Decimal(rows[name][key]) for name in names]) for key in COSTS)
+    asked, costs = (
+        dollar_column([Decimal(rows[name][key]) for name in names]) for key in ("cost_per_inquiry_usd", "cost_usd")
+    )
     widths = [max(map(len, column)) for column in (names, asked, costs)]
     yield "What would another design cost? A tool's questions to the agent (RFD 033):"
     for cells in zip(names, asked, costs, strict=True):
@@ -95,10 +96,8 @@ def _verdict_lines(folder: Path) -> Iterator[str]:
 
 
 def _comparison(folder: Path) -> Mapping[str, Any]:
-    """The object of `run --json` for the scenario: the committed one if this version wrote it for it, else computed.
-
-    What is computed has neither variants nor assumptions, which nothing here shows.
-    """
+    """The object of `run --json` for the scenario: the committed one if this version wrote it for it, else computed,
+    without the variants and assumptions, which nothing here shows."""
     from cachecost.analysis.comparison.variant_run import VariantRun, versions_of
     from cachecost.scenario import load
     from cachecost.simulation.workload import scenario_setup
@@ -122,6 +121,5 @@ def _comparison(folder: Path) -> Mapping[str, Any]:
 
 
 def _path_from_here(path: Path) -> str:
-    """The path as one would type it here."""
     near = os.path.relpath(path)
     return shlex.quote(str(path) if near.startswith(os.pardir) else near)

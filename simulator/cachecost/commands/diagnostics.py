@@ -22,9 +22,13 @@ from cachecost.base.errors import CannotEvaluate, CommandFailed, ExitCode, Input
 from cachecost.base.formatting import count_text, inert
 from cachecost.views.streams import inert_streams
 
+signal: Any = import_module("_signal" if "_signal" in sys.builtin_module_names else "signal")
+"""Without the enums of `signal`, which take 6 ms to make."""
+INTERRUPTED = "interrupted"
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
 
 def print_diagnostic(text: str) -> None:
-    """Print a line to stderr; stdout is for results."""
     click.echo(text, err=True)
 
 
@@ -43,12 +47,6 @@ def open_unnamed_file() -> BinaryIO:
     from tempfile import TemporaryFile
 
     return cast("BinaryIO", TemporaryFile(buffering=0))
-
-
-signal: Any = import_module("_signal" if "_signal" in sys.builtin_module_names else "signal")
-"""Without the enums of `signal`, which take 6 ms to make."""
-INTERRUPTED = "interrupted"
-STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
@@ -77,10 +75,8 @@ def no_end(stop: BaseException) -> None:
 
 
 def end_at_once(stop: BaseException) -> None:
-    """End the process: by SIGTERM if that stopped it, else with exit code 130. A refused question does not.
-
-    To free the objects of a large log takes seconds, so nothing is freed. Rows that are printed already are kept.
-    """
+    """End the process: by SIGTERM if that stopped it, else with exit code 130. A refused question does not. To free the
+    objects of a large log takes seconds, so nothing is freed. Rows that are printed already are kept."""
     from cachecost.base.atomic_files import remove_unfinished
 
     if not isinstance(stop, KeyboardInterrupt):
@@ -100,10 +96,8 @@ def end_at_once(stop: BaseException) -> None:
 
 
 def exit_code(command: Callable[[], Any], end: Callable[[BaseException], None] = no_end) -> int:
-    """Run `command`, report errors on stderr, and return the exit code (docs/reference/output-formats.md).
-
-    `end` is called with an interruption first: it may report it and end the process.
-    """
+    """Run `command`, report errors on stderr, and return the exit code (docs/reference/output-formats.md). `end` is
+    called with an interruption first: it may report it and end the process."""
     with inert_streams():
         try:
             code: int = command() or ExitCode.OK

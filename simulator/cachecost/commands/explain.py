@@ -28,10 +28,10 @@ COMMAND = "explain"
 
 @click.command(cls=CheckedCommand)
 @options.logs_options("LOG...|SCENARIO")
-@click.option("--strategy", metavar="NAME", help="Scenario only: explain this strategy.  [default: all]")
+@options.option("--strategy", "Scenario only: explain this strategy.  [default: all]", metavar="NAME")
 @options.tokens_option
-@click.option(
-    "--assumptions", is_flag=True, help="Repeat under every assumption about open rules; show which change the answer."
+@options.option(
+    "--assumptions", "Repeat under every assumption about open rules; show which change the answer.", is_flag=True
 )
 @options.html_option("Also write the findings as an HTML page.")
 @options.csv_option
@@ -103,11 +103,7 @@ def _explain_logs(
     pictures: Pictures | None,
 ) -> tuple[list[Explanation], list[Fault]]:
     """An explanation of the transcripts among the logs, and one of the others; the errors of files that were skipped.
-
-    Their prompt timelines are added to `pictures`, if there is to be a page.
-
-    Raises InputError where nothing can be read; CannotEvaluate.
-    """
+    Raises InputError where nothing can be read; CannotEvaluate."""
     from cachecost.analysis.bill.explanation import explain_account, explain_recording
     from cachecost.analysis.bill.found_sessions import account_of_found, prices_under
     from cachecost.commands.sessions import read_session_files

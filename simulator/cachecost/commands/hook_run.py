@@ -34,7 +34,6 @@ from cachecost.views.next.words import (
     compaction_warning,
     is_expensive,
     message_warning,
-    resume_warning,
     rewritten_tokens,
     switch_warning,
 )
@@ -43,9 +42,6 @@ USD_VARIABLE, TOKENS_VARIABLE = "CACHECOST_HOOK_LEAST_USD", "CACHECOST_HOOK_LEAS
 LEAST_USD, LEAST_TOKENS = Decimal("0.10"), 20_000
 CHARACTERS_PER_TOKEN = 4
 """Rough: a person's message is a small part of the prompt."""
-RESUMES = ("resume", "fork")
-OWN_COMMANDS = ("/compact", "/clear")
-"""Messages that send no conversation; a compaction has a hook of its own."""
 
 
 class HookOptions(NamedTuple):
@@ -77,13 +73,14 @@ class _Hook(NamedTuple):
 
     def before_message(self) -> dict[str, Any] | None:
         state, text = self.state, text_at(self.facts, "prompt")
-        if text.startswith(OWN_COMMANDS):
+        if text.startswith(("/compact", "/clear")):  # they send no conversation; a compaction has a hook of its own
             return None
         new = len(text) // CHARACTERS_PER_TOKEN
         message = next_message(state, self.prices, self.now, new)
         if self.is_silent(message.cost, rewritten_tokens(state, message)):
             return None
-        words = message_warning(state, message, price_compaction(state, self.prices, self.now, new), self.now)
+        compaction = price_compaction(state, self.prices, self.now, new)
+        words = message_warning(state, message, compaction, self.now, "this message")
         return self.warn(words, True, "Send it again")
 
     def before_compaction(self) -> dict[str, Any] | None:
@@ -97,10 +94,11 @@ class _Hook(NamedTuple):
     def before_session(self) -> dict[str, Any] | None:
         state, prices, now = self.state, self.prices, self.now
         message = next_message(state, prices, now)
-        is_resumed = text_at(self.facts, "source") in RESUMES
+        is_resumed = text_at(self.facts, "source") in ("resume", "fork")
         if not is_resumed or self.is_silent(message.cost, rewritten_tokens(state, message)):
             return None
-        return {"systemMessage": resume_warning(state, message, price_compaction(state, prices, now), now)}
+        compaction = price_compaction(state, prices, now)
+        return {"systemMessage": message_warning(state, message, compaction, now, "the next message of this session")}
 
     def before_switch(self) -> dict[str, Any] | None:
         state, now, model = self.state, self.now, text_at(self.facts, "to_model").partition("[")[0]

@@ -45,6 +45,63 @@ PYTHON_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+import\s+([\w, ]+)|import\
 SCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\brequire\(|\bimport\(?)\s*["']([^"'\n]+)["']""")
 MODEL = re.compile(r"""["'`](?:[a-z_]+[/:])?((?:claude|gpt|gemini)-[\w.-]+|o[134](?:-[a-z]+)?)["'`]""")
 STARTS = re.compile(r"__name__\s*==\s*[\"']__main__|\bsys\.stdin\b|\binput\(|\bsys\.argv\b|\bargparse\b")
+NAMES = ("agent", "main", "__main__", "app", "index", "cli", "bot", "chat")
+"""Names of files that start a program, the likeliest first."""
+RUNNERS = frozenset(("node", "bun", "deno", "python", "python3"))
+SHELL = re.compile(r"[|&;<>$`*()]")
+READS_STDIN = re.compile(r"\bstdin\b|\binput\(|\breadline\b|\bfileinput\b")
+READS_WORDS = re.compile(
+    r"\bargv\b|\bargparse\b|\bparseArgs\b|\bimport (?:click|typer)\b|[\"'](?:commander|yargs)[\"']"
+)
+TURN = " {turn}"
+NEW = ".cachecost-new"
+SCENARIO = "scenarios/my-agent.yaml"
+RECORDING = "scenarios/recordings/my-agent.jsonl"
+SCHEMA = "scenarios/scenario.schema.json"
+WORKFLOW = ".github/workflows/cachecost.yml"
+ABOUT = {
+    SCENARIO: "the cost of a session under four strategies, and a budget",
+    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
+    SCHEMA: "JSON Schema of scenarios, for editors",
+    WORKFLOW: "checks the budget in every pull request",
+}
+PLAIN = re.compile(r"[\w./@-][\w./@ -]*")
+PYTHON_STEP = """      - name: Install the agent
+        run: |
+          python3 -m venv "$RUNNER_TEMP/agent"
+          "$RUNNER_TEMP/agent/bin/pip" install --quiet {packages}
+          echo "$RUNNER_TEMP/agent/bin" >>"$GITHUB_PATH"
+"""
+NODE_STEP = """      - name: Install the agent
+        run: npm {install}
+"""
+NEXT = """
+Next:
+{cd}  cachecost run {scenario}
+  cachecost check --update          writes reports/my-agent/baseline.json; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
+
+Then use a session of your own: point your agent at `cachecost record`, or import its log with
+  cachecost import LOG -o {recording} --content digest     (stores no text)
+
+No agent was found: no program here imports anthropic, openai, google.genai, langchain or the like. To have `check` run
+yours, write `command: python agent.py` in place of `recording:` in {scenario}.
+"""
+NEXT_AGENT = """
+Agent: {command}   ({reason})
+Model: {model}
+
+Next:
+{cd}  cachecost check --update          runs the agent, writes reports/my-agent/; commit it with the rest
+  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
+
+If the agent starts in another way, change `command` and `turns` in {scenario}.
+"""
+
+NO_SOURCE = """
+{workflow} cannot know yet where to install cachecost from: this copy came from a folder or file of
+this machine. Write the address of a repository that has it, and a commit, in place of REPOSITORY and COMMIT.
+"""
 
 
 class SourceFile:
@@ -117,17 +174,6 @@ def files_that_use(sources: Sequence[SourceFile]) -> list[SourceFile]:
     return [source for source in sources if source.path in found]
 
 
-NAMES = ("agent", "main", "__main__", "app", "index", "cli", "bot", "chat")
-"""Names of files that start a program, the likeliest first."""
-RUNNERS = frozenset(("node", "bun", "deno", "python", "python3"))
-SHELL = re.compile(r"[|&;<>$`*()]")
-READS_STDIN = re.compile(r"\bstdin\b|\binput\(|\breadline\b|\bfileinput\b")
-READS_WORDS = re.compile(
-    r"\bargv\b|\bargparse\b|\bparseArgs\b|\bimport (?:click|typer)\b|[\"'](?:commander|yargs)[\"']"
-)
-TURN = " {turn}"
-
-
 class ModelName(msgspec.Struct, frozen=True):
     """A model, its host, and where the source names it."""
 
@@ -138,11 +184,8 @@ class ModelName(msgspec.Struct, frozen=True):
 
 
 class EntryPoint(msgspec.Struct, frozen=True):
-    """What starts the agent, why that, and all client libraries that the project imports.
-
-    `model` is None where the source names none that is known. `python_path` is the folder of its packages ("": where
-    it runs).
-    """
+    """What starts the agent, why that, and all client libraries that the project imports. `model` is None where the
+    source names none that is known; `python_path` is the folder of its packages ("": where it runs)."""
 
     command: str
     reason: str
@@ -257,30 +300,6 @@ def _programs(using: Sequence[SourceFile], packages: Set[PurePosixPath]) -> Iter
         yield _Candidate(command, str(path), source, base)
 
 
-SCENARIO = "scenarios/my-agent.yaml"
-RECORDING = "scenarios/recordings/my-agent.jsonl"
-SCHEMA = "scenarios/scenario.schema.json"
-WORKFLOW = ".github/workflows/cachecost.yml"
-ABOUT = {
-    SCENARIO: "the cost of a session under four strategies, and a budget",
-    RECORDING: "a made-up session of 16 calls; replace it with one of yours",
-    SCHEMA: "JSON Schema of scenarios, for editors",
-    WORKFLOW: "checks the budget in every pull request",
-}
-ABOUT_AGENT = "runs your agent against a simulated API, within a budget"
-PLAIN = re.compile(r"[\w./@-][\w./@ -]*")
-PYTHON_STEP = """      - name: Install the agent
-        run: |
-          python3 -m venv "$RUNNER_TEMP/agent"
-          "$RUNNER_TEMP/agent/bin/pip" install --quiet {packages}
-          echo "$RUNNER_TEMP/agent/bin" >>"$GITHUB_PATH"
-"""
-NODE_STEP = """      - name: Install the agent
-        run: npm {install}
-"""
-STEP = "      # @AGENT@\n"
-
-
 def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     """The text of each file by its path from the project root, `folder`; `agent` is what was found there."""
     from cachecost.scenario.models import schema_text
@@ -306,49 +325,18 @@ def starting_files(folder: Path, agent: EntryPoint | None) -> dict[str, str]:
     else:
         named = {"requirements.txt": "-r requirements.txt", "pyproject.toml": "."}
         libraries = " ".join(re.sub(r"[._]", "-", name) for name in agent.libraries)
-        step = PYTHON_STEP.format(
-            packages=next((words for name, words in named.items() if (folder / name).exists()), libraries)
-        )
+        packages = next((words for name, words in named.items() if (folder / name).exists()), libraries)
+        step = PYTHON_STEP.format(packages=packages)
     return {
         SCENARIO: scenario,
         **recording,
         SCHEMA: schema_text(),
-        WORKFLOW: workflow.replace(STEP, step),
+        WORKFLOW: workflow.replace("      # @AGENT@\n", step),
     }
 
 
 def _shipped(name: str) -> str:
     return files("cachecost.commands.templates").joinpath(name).read_text(encoding="utf-8")
-
-
-NEW = ".cachecost-new"
-NEXT = """
-Next:
-{cd}  cachecost run {scenario}
-  cachecost check --update          writes reports/my-agent/baseline.json; commit it with the rest
-  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
-
-Then use a session of your own: point your agent at `cachecost record`, or import its log with
-  cachecost import LOG -o {recording} --content digest     (stores no text)
-
-No agent was found: no program here imports anthropic, openai, google.genai, langchain or the like. To have `check` run
-yours, write `command: python agent.py` in place of `recording:` in {scenario}.
-"""
-NEXT_AGENT = """
-Agent: {command}   ({reason})
-Model: {model}
-
-Next:
-{cd}  cachecost check --update          runs the agent, writes reports/my-agent/; commit it with the rest
-  cachecost check                   what CI runs; exit code 1 if a budget is exceeded
-
-If the agent starts in another way, change `command` and `turns` in {scenario}.
-"""
-
-NO_SOURCE = """
-{workflow} cannot know yet where to install cachecost from: this copy came from a folder or file of
-this machine. Write the address of a repository that has it, and a commit, in place of REPOSITORY and COMMIT.
-"""
 
 
 @click.command()
@@ -366,15 +354,14 @@ def init(folder: Path, force: bool) -> int:
     if not force and (there := [folder / name for name in contents if os.path.lexists(folder / name)]):
         raise InputError([Fault(str(path), "exists already; overwrite it with --force") for path in there])
     write_all(folder, contents)
-    about = {**ABOUT, SCENARIO: ABOUT_AGENT} if agent else ABOUT
+    about = ABOUT | ({SCENARIO: "runs your agent against a simulated API, within a budget"} if agent else {})
     for name in contents:
         click.echo(f"{folder / name!s:<40} {about[name]}")
     cd = "" if folder == Path() else f"  cd {folder}\n"
     if agent:
         found = agent.model
-        model = (
-            f"{found.id}   ({found.file}:{found.line})" if found else "that of its first call; the source names none"
-        )
+        where = f"{found.id}   ({found.file}:{found.line})" if found else ""
+        model = where or "that of its first call; the source names none"
         words = NEXT_AGENT.format(command=agent.command, reason=agent.reason, model=model, cd=cd, scenario=SCENARIO)
     else:
         words = NEXT.format(cd=cd, scenario=SCENARIO, recording=RECORDING)

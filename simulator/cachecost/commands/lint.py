@@ -43,10 +43,10 @@ IN_LOGS = frozenset({"request", "kind", "custom_id", "log", "interactions", "res
 @options.format_option
 @options.skip_option
 @options.counter_option
-@click.option(
+@options.option(
     "--margin",
-    type=click.IntRange(0),
-    help="Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
+    "Warn if fewer than this many further blocks would put the last breakpoint out of reach.  [default: 3]",
+    click.IntRange(0),
 )
 @options.csv_option
 @options.json_option
@@ -202,7 +202,6 @@ def _read_body(path: Path) -> dict[str, Any] | None:
 
 
 def body_faults(loader: RequestLoader, body: dict[str, Any], label: str) -> Sequence[Fault]:
-    """What is wrong with the body of a request; nothing where it is one."""
     try:
         loader.body(body, label)
     except InputError as error:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from cachecost.base.errors import CannotEvaluate
-from cachecost.commands.options import SharedOptions, json_option, shared_options
+from cachecost.commands.options import SharedOptions, json_option, option, shared_options
 from cachecost.commands.output_paths import CheckedCommand
 from cachecost.providers.hosts import catalogue
 from cachecost.providers.listing import ModelRow, RowSightings, RuleRow, assumption_rows, model_rows, rule_rows
@@ -22,10 +22,8 @@ MODEL_COLUMNS = ("model", "from", "to", "minimum", "window", "thinking", "tokeni
 
 
 @click.command(cls=CheckedCommand)
-@click.option(
-    "--breakpoints", is_flag=True, help="List the primitives that place breakpoints instead, with their options."
-)
-@click.option("--changes", is_flag=True, help="List the other changes of strategies instead, with their options.")
+@option("--breakpoints", "List the primitives that place breakpoints instead, with their options.", is_flag=True)
+@option("--changes", "List the other changes of strategies instead, with their options.", is_flag=True)
 @json_option
 def strategies(breakpoints: bool, changes: bool, as_json: bool) -> None:
     """List the strategies by name: what they do, who uses them, and when that was checked."""
@@ -61,7 +59,6 @@ def models(as_json: bool, shared: SharedOptions) -> None:
 
 
 def model_cells(row: ModelRow) -> tuple[str, ...]:
-    """The id, dates and limits of a model."""
     rules = row.rules
     kept = "kept" if rules.keeps_thinking else "last turn"
     limits = (f"{rules.minimum_tokens:,}", f"{rules.context_window:,}")
@@ -69,11 +66,8 @@ def model_cells(row: ModelRow) -> tuple[str, ...]:
 
 
 def price_of(row: ModelRow, prices: PriceBook) -> Prices | None:
-    """The prices on the day of the rules; None for a self-hosted model, another way of caching without a price, or a
-    model whose price was not found.
-
-    Raises CannotEvaluate for any other model without a price.
-    """
+    """The prices on the day of the rules; None where there are none to find: self-hosted, another way of caching.
+    Raises CannotEvaluate for any other model without a price."""
     book = catalogue(row.host)
     try:
         return prices.quote(row.host, row.id, row.rules.day, STANDARD).of(0)
@@ -93,10 +87,10 @@ def price_cells(price: Prices | None) -> tuple[str, ...]:
 
 
 @click.command(cls=CheckedCommand)
-@click.option(
+@option(
     "--assumptions",
+    "List the assumptions about open rules instead: every value, what it means, and its source.",
     is_flag=True,
-    help="List the assumptions about open rules instead: every value, what it means, and its source.",
 )
 @json_option
 @shared_options

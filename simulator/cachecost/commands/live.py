@@ -61,55 +61,32 @@ def parse_url(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     return value
 
 
-DRY_RUN = "00000000"
-"""The id of a dry run, so that its output is the same each time."""
-
-
 @click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
-@click.option(
-    "--max-usd", required=True, metavar="X", callback=parse_usd, help="Spending limit in dollars; never exceeded."
+@options.option(
+    "--max-usd", "Spending limit in dollars; never exceeded.", required=True, metavar="X", callback=parse_usd
 )
 @options.set_option
-@click.option(
-    "--strategy", "only", multiple=True, metavar="NAME", help="Send only this strategy; repeatable.  [default: all]"
+@options.option(
+    "--strategy only", "Send only this strategy; repeatable.  [default: all]", multiple=True, metavar="NAME"
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be sent and what it costs, and exit. Needs no key.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation before the first call.")
-@click.option(
+@options.option("--dry-run", "Show what would be sent and what it costs, and exit. Needs no key.", is_flag=True)
+@options.option("--yes", "Do not ask for confirmation before the first call.", is_flag=True)
+@options.option(
     "--base-url",
+    f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
     envvar=BASE_URL,
     callback=parse_url,
     metavar="URL",
-    help=f"URL of the API.  [default: {BASE_URL} if set, else the public API]",
 )
-@click.option(
-    "--max-output",
-    "output",
-    type=click.IntRange(1),
-    default=16,
-    show_default=True,
-    help="Limit of output tokens per answer.",
-)
-@click.option(
-    "--pace",
-    type=click.FloatRange(0, 100, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Factor for the pauses between calls.",
-)
-@click.option("--parallel", type=click.IntRange(1), default=1, show_default=True, help="Strategies to run at once.")
-@click.option("--retries", type=click.IntRange(0, 20), default=4, show_default=True, help="Retries per call.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(1),
-    default=300.0,
-    show_default=True,
-    help="Seconds without a byte after which a call has failed.",
-)
-@click.option("--beta", "betas", multiple=True, metavar="NAME", help="Value for the anthropic-beta header; repeatable.")
-@click.option("--out", type=RecordingPath(), help="Folder for the files.  [default: live-NAME-DATE]")
-@click.option("--resume", type=options.A_FILE, help="Journal of the interrupted run to continue.")
+@options.option("--max-output output", "Limit of output tokens per answer.", click.IntRange(1), 16)
+@options.option("--pace", "Factor for the pauses between calls.", click.FloatRange(0, 100, min_open=True), 1.0)
+@options.option("--parallel", "Strategies to run at once.", click.IntRange(1), 1)
+@options.option("--retries", "Retries per call.", click.IntRange(0, 20), 4)
+@options.option("--timeout", "Seconds without a byte after which a call has failed.", click.FloatRange(1), 300.0)
+@options.option("--beta betas", "Value for the anthropic-beta header; repeatable.", multiple=True, metavar="NAME")
+@options.option("--out", "Folder for the files.  [default: live-NAME-DATE]", RecordingPath())
+@options.option("--resume", "Journal of the interrupted run to continue.", options.A_FILE)
 @options.json_option
 @options.rule_option
 @options.prices_option
@@ -120,7 +97,37 @@ def live(scenario: Path, **values: Any) -> int:
     not sent and paid again.
     """
     require("cachecost live", "anthropic", "httpx2")
-    return _Live(scenario, values).run()
+    if not values["dry_run"] and not os.environ.get(KEY):
+        raise click.ClickException(NO_KEY)
+    from cachecost.live.driver import output
+    from cachecost.live.driver.journal import read_journal
+    from cachecost.live.driver.planning import plan as make_plan
+
+    rules = options.parse_assumptions(values["rule"])
+    sets = [*values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
+    loaded = load_with_strategies(scenario, sets, "live sends what strategies plan")
+    known = [spec.name for spec in loaded.strategies]
+    for name in values["only"]:
+        options.check_name("--strategy", name, known)
+    run, now = "00000000" if values["dry_run"] else token_hex(4), time.time()
+    if values["resume"] is not None:
+        journal = read_journal(values["resume"])
+        run, now = journal.run, journal.at
+    plan = make_plan(loaded, scenario.parent, run, now, _plan_options(values), values["prices"])
+    if plan.faults:
+        faults = "\n".join(plan.faults)
+        raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
+    parallel, is_dry = values["parallel"], values["dry_run"]
+    if not values["as_json"]:
+        output.print_plan(plan, values["max_usd"], parallel)
+    elif is_dry:
+        options.print_json(output.plan_json(plan, values["max_usd"], parallel), indent=2, ensure_ascii=True)
+    for sentence in output.plan_sentences(plan, values["max_usd"], values["pace"], values["output"]):
+        print_diagnostic(sentence)
+    if is_dry:
+        return ExitCode.OK
+    confirm_spending(values["max_usd"], values["yes"])
+    return _send(plan, values)
 
 
 def confirm_spending(max_usd: Decimal, yes: bool) -> None:
@@ -132,94 +139,54 @@ def confirm_spending(max_usd: Decimal, yes: bool) -> None:
     click.confirm(f"Spend up to ${max_usd}?", abort=True, err=True)
 
 
-class _Live:
-    """One call of the command."""
+def _plan_options(values: dict[str, Any]) -> LiveOptions:
+    from cachecost.live.driver.planning import LiveOptions
 
-    def __init__(self, path: Path, values: dict[str, Any]) -> None:
-        self.path = path
-        self.values = values
-        self.limit: Decimal = values["max_usd"]
+    return LiveOptions(values["output"], values["pace"], values["only"])
 
-    def run(self) -> int:
-        if not self.values["dry_run"] and not os.environ.get(KEY):
-            raise click.ClickException(NO_KEY)
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import read_journal
-        from cachecost.live.driver.planning import plan as make_plan
 
-        rules = options.parse_assumptions(self.values["rule"])
-        sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
-        scenario = load_with_strategies(self.path, sets, "live sends what strategies plan")
-        known = [spec.name for spec in scenario.strategies]
-        for name in self.values["only"]:
-            options.check_name("--strategy", name, known)
-        run, now = (DRY_RUN if self.values["dry_run"] else token_hex(4)), time.time()
-        if self.values["resume"] is not None:
-            journal = read_journal(self.values["resume"])
-            run, now = journal.run, journal.at
-        plan = make_plan(scenario, self.path.parent, run, now, self._plan_options(), self.values["prices"])
-        if plan.faults:
-            faults = "\n".join(plan.faults)
-            raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
-        parallel, is_dry = self.values["parallel"], self.values["dry_run"]
-        if not self.values["as_json"]:
-            output.print_plan(plan, self.limit, parallel)
-        elif is_dry:
-            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
-            print_diagnostic(sentence)
-        if is_dry:
-            return ExitCode.OK
-        confirm_spending(self.limit, self.values["yes"])
-        return self._send(plan)
+def _send(plan: Plan, values: dict[str, Any]) -> int:
+    """Run to the end and print the result; after an interruption, print how to continue."""
+    import asyncio
 
-    def _plan_options(self) -> LiveOptions:
-        from cachecost.live.driver.planning import LiveOptions
+    from cachecost.analysis.fidelity.validation import Validation
+    from cachecost.live.clock import ScaledClock
+    from cachecost.live.driver import output
+    from cachecost.live.driver.journal import Journal
+    from cachecost.live.driver.run import RECORDING, LiveRun, drive
+    from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
-        return LiveOptions(self.values["output"], self.values["pace"], self.values["only"])
-
-    def _send(self, plan: Plan) -> int:
-        """Run to the end and print the result; after an interruption, print how to continue."""
-        import asyncio
-
-        from cachecost.analysis.fidelity.validation import Validation
-        from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.run import RECORDING, LiveRun, drive
-        from cachecost.views.fidelity.text import fidelity_object, print_fidelity
-
-        limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
-        job = LiveRun(plan, os.environ[KEY], self.limit, ScaledClock(), *limits)
-        day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-        folder = self.values["out"] or Path(f"live-{plan.scenario.name}-{day}")
-        path = self.values["resume"] or folder / JOURNAL
-        if self.values["resume"] is None and path.exists():
-            raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
-        if not path.exists() and (recording := folder / RECORDING).exists():
-            raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
-        with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(self._plan_options()), plan.at) as journal:
-            try:
-                driven = asyncio.run(drive(job, journal, _print_call))
-            except KeyboardInterrupt:
-                print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
-                raise
-        fidelity = None
-        if any(outcome.calls for outcome in driven.outcomes):
-            setup = replace(driven.plan.terms.each_on_its_day(), counters={})
-            fidelity = Validation([driven.recording], setup).fidelity()
-        if self.values["as_json"]:
-            document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
-            options.print_json(document, indent=2, ensure_ascii=True)
-        else:
-            output.print_driven(driven)
-            if fidelity:
-                click.echo(f"\ncachecost validate {driven.recording}")
-                print_fidelity(fidelity, sys.stdout)
-        for sentence in output.sentences(driven):
-            print_diagnostic(sentence)
-        ended = driven.ended
-        return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
+    limits = [values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
+    job = LiveRun(plan, os.environ[KEY], values["max_usd"], ScaledClock(), *limits)
+    day = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = values["out"] or Path(f"live-{plan.scenario.name}-{day}")
+    path = values["resume"] or folder / JOURNAL
+    if values["resume"] is None and path.exists():
+        raise click.UsageError(f"{folder} contains a run already; continue it with --resume {path}")
+    if not path.exists() and (recording := folder / RECORDING).exists():
+        raise click.UsageError(f"{recording} exists already and is of no run here; choose another --out")
+    with Journal(path, plan.run, plan.digest, plan.scenario.name, asdict(_plan_options(values)), plan.at) as journal:
+        try:
+            driven = asyncio.run(drive(job, journal, _print_call))
+        except KeyboardInterrupt:
+            print_diagnostic(f"answers so far are kept; continue with --resume {journal.path}")
+            raise
+    fidelity = None
+    if any(outcome.calls for outcome in driven.outcomes):
+        setup = replace(driven.plan.terms.each_on_its_day(), counters={})
+        fidelity = Validation([driven.recording], setup).fidelity()
+    if values["as_json"]:
+        document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+        options.print_json(document, indent=2, ensure_ascii=True)
+    else:
+        output.print_driven(driven)
+        if fidelity:
+            click.echo(f"\ncachecost validate {driven.recording}")
+            print_fidelity(fidelity, sys.stdout)
+    for sentence in output.sentences(driven):
+        print_diagnostic(sentence)
+    ended = driven.ended
+    return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)
 
 
 def _print_call(step: LiveCall, sent: AnsweredCall, budget: DollarBudget) -> None:

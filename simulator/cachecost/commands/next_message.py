@@ -20,9 +20,6 @@ from cachecost.tokens.factory import CALIBRATED, COUNTERS
 if TYPE_CHECKING:
     from cachecost.analysis.next_message.choices import NextSession
 
-SIMULATED = " and prices its first call only, simulated from the requests of the log."
-FROM_BILLS = ", prices its first call only, and takes the cached prompt's length from the last bill."
-
 
 def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) -> float:
     """A moment in seconds since the epoch; now where none is named. Raises BadParameter."""
@@ -31,18 +28,18 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 @click.command("next", cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH]")
-@click.option("--tokens", type=click.IntRange(0, 10**8), metavar="N", help="Length of the message in tokens.")
-@click.option("--message", type=options.A_FILE, help="The message itself: a text, or JSON with role and content.")
-@click.option(
-    "--output", type=click.IntRange(0, 10**8), default=0, metavar="N", help="Also price an answer of N tokens."
+@options.option("--tokens", "Length of the message in tokens.", click.IntRange(0, 10**8), metavar="N")
+@options.option("--message", "The message itself: a text, or JSON with role and content.", options.A_FILE)
+@options.option(
+    "--output", "Also price an answer of N tokens.", click.IntRange(0, 10**8), 0, show_default=False, metavar="N"
 )
-@click.option("--at", metavar="TIME", callback=parse_time, help="When it is sent (UTC).  [default: now]")
-@click.option("--model", "models", multiple=True, metavar="MODEL", help="Also with this model; repeatable.")
-@click.option("--tools", type=click.IntRange(0, 10**8), metavar="TOKENS", help="Also with tools of this size added.")
-@click.option(
+@options.option("--at", "When it is sent (UTC).  [default: now]", metavar="TIME", callback=parse_time)
+@options.option("--model models", "Also with this model; repeatable.", multiple=True, metavar="MODEL")
+@options.option("--tools", "Also with tools of this size added.", click.IntRange(0, 10**8), metavar="TOKENS")
+@options.option(
     "--counter",
-    type=options.NameChoice((CALIBRATED, *COUNTERS)),
-    help=f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    f"{options.COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated, else auto]",
+    options.NameChoice((CALIBRATED, *COUNTERS)),
 )
 @options.format_option
 @options.json_option
@@ -88,7 +85,9 @@ def next_(
         made = next_object(choice, state, at, new, found.is_simulated)
         options.print_json(made)
     else:
-        source = SIMULATED if found.is_simulated else FROM_BILLS
+        source = ", prices its first call only, and takes the cached prompt's length from the last bill."
+        if found.is_simulated:
+            source = " and prices its first call only, simulated from the requests of the log."
         print_next(choice, state, at, new, source, local_time, sys.stdout)
     return ExitCode.NOT_EVALUATED if choice.message.cost is None else ExitCode.OK
 

@@ -28,19 +28,17 @@ COMMAND = "optimize"
 
 @click.command(cls=CheckedCommand)
 @options.logs_options("LOG...|SCENARIO")
-@click.option(
-    "--pings/--no-pings", default=True, show_default=True, help="Allow extra calls: keep-alives and pre-warming."
-)
+@options.option("--pings/--no-pings", "Allow extra calls: keep-alives and pre-warming.", default=True)
 @options.tokens_option
 @options.full_option
 @options.html_option("Also write the result as an HTML page.")
 @options.csv_option
-@click.option(
+@options.option(
     "--emit",
-    type=OutputPath(),
-    metavar="DIR",
-    help="Also write the plan to a new or empty folder: the requests with its breakpoints, the cheapest rule that knows"
+    "Also write the plan to a new or empty folder: the requests with its breakpoints, the cheapest rule that knows"
     " only the past as a strategy and as client code, and a README.",
+    OutputPath(),
+    metavar="DIR",
 )
 @options.json_option
 @options.shared_options
@@ -121,10 +119,7 @@ def search_progress(bar: options.WorkBar) -> Callable[[str, int], None]:
 
 
 def _print_content(traffic: Workload, logs: options.CommandLogs, as_json: bool, has_files: bool) -> int:
-    """Print the cheapest content of calls whose caches find by themselves what was sent before.
-
-    Raises UsageError where files are asked for.
-    """
+    """Print the cheapest content of calls whose caches find by themselves what was sent before. Raises UsageError."""
     if has_files:
         raise click.UsageError("--emit, --html, --csv: not for calls to caches that take no breakpoints")
     from cachecost.analysis.whatif.content_plan import plan_content

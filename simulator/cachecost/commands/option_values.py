@@ -32,9 +32,6 @@ from cachecost.configuration.project_settings import (
 )
 from cachecost.tokens.factory import CALIBRATED, COUNTERS
 
-ALL_TOKENS = (CALIBRATED, *COUNTERS)
-CHECK = "check"
-
 
 class CommandDefaults(NamedTuple):
     """Values by the names of click's parameters, their places by option, and errors."""
@@ -53,7 +50,7 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
         option = options[f"--{key}"]
         choices = option.type.choices if isinstance(option.type, click.Choice) else ()
         # a source of token counts for all commands may be none for this one, which has fewer of them
-        is_general = (setting.command, setting.key) == (ALL, TOKENS) and setting.value in ALL_TOKENS
+        is_general = (setting.command, setting.key) == (ALL, TOKENS) and setting.value in (CALIBRATED, *COUNTERS)
         if is_overruled(setting) or (is_general and setting.value not in choices):
             continue
         try:
@@ -64,7 +61,7 @@ def command_defaults(name: str, command: click.Command, settings: ProjectSetting
             message = error.message if isinstance(error, click.BadParameter) else str(error)
             made.faults.append(settings.fault(setting, message))
         made.places[f"--{key}"] = settings.place(setting)
-    if name != CHECK:
+    if name != "check":
         return made
     for setting in settings.volumes():
         try:

@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 
     from cachecost.sweep.workers import Workers
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+BYTES = "bytes"
+MEGABYTE = 1_000_000
+Item = TypeVar("Item")
+SECONDS_BEFORE_SHOWN = 1.0
+SECONDS_BETWEEN_UPDATES = 0.1
+CALL = "call"
+
 
 class NameChoice(click.Choice[str]):
     """One of several names. The error for another value names the nearest."""
@@ -48,14 +56,16 @@ class NameChoice(click.Choice[str]):
         return f"expected one of {', '.join(self.choices)}; got '{value}'{nearest(str(value), self.choices)}"
 
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+def option(names: str, text: str, kind: Any = None, default: Any = None, **more: Any) -> Decorator:
+    """click's option; `names` are separated by blanks, and a default is shown unless `show_default` says otherwise."""
+    if default is not None:
+        more = {"show_default": True, "default": default, **more}
+    return click.option(*names.split(" "), type=kind, help=text, **more)
 
 
 def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *options: Decorator) -> Decorator:
-    """Add `options` to a command, which gets the values of these `fields` as one argument, `name`.
-
-    What `make` raises comes before the errors of the command.
-    """
+    """Add `options` to a command, which gets the values of these `fields` as one argument, `name`. What `make` raises
+    comes before the errors of the command."""
 
     def fold(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -71,9 +81,7 @@ def fold_options(name: str, make: Callable[..., Any], fields: Sequence[str], *op
     return fold
 
 
-skip_option = click.option(
-    "--skip", "may_skip", is_flag=True, help="Skip files that cannot be read; without it the exit code is 2."
-)
+skip_option = option("--skip may_skip", "Skip files that cannot be read; without it the exit code is 2.", is_flag=True)
 
 
 class LogPath(click.Path):
@@ -127,10 +135,6 @@ def code_with_skipped(skipped: Sequence[Fault], may_skip: bool, code: int) -> in
     return code if may_skip else ExitCode.INVALID_INPUT
 
 
-BYTES = "bytes"
-MEGABYTE = 1_000_000
-
-
 def amount_text(done: float, total: float | None, unit: str) -> str:
     """`120 of 480 calls`, `1.5 of 3.0 MB`; without a total what is done. `unit` is a noun in the singular or none."""
     if not unit:
@@ -150,7 +154,6 @@ def time_text(left: float | None, elapsed: float | None) -> str:
 
 @cache
 def columns() -> tuple[Any, ...]:
-    """The columns of a bar."""
     from rich.progress import BarColumn, ProgressColumn, TextColumn
     from rich.text import Text
 
@@ -220,35 +223,32 @@ def parse_date(ctx: click.Context, param: click.Parameter, value: str | None) ->
 
 A_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
-rule_option = click.option(
+rule_option = option(
     "--rule",
+    "Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
     cls=SharedOption,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Change an assumption about an open rule; `cachecost rules --assumptions` lists them. Repeatable.",
 )
-rules_option = click.option(
-    "--rules", "rules_file", cls=SharedOption, type=A_FILE, help="Rules file (TOML) that overrides the built-in rules."
+rules_option = option(
+    "--rules rules_file", "Rules file (TOML) that overrides the built-in rules.", A_FILE, cls=SharedOption
 )
-prices_option = click.option(
-    "--prices", cls=SharedOption, type=A_FILE, help="Price file (TOML) that overrides the public prices."
-)
-as_of_option = click.option(
+prices_option = option("--prices", "Price file (TOML) that overrides the public prices.", A_FILE, cls=SharedOption)
+as_of_option = option(
     "--as-of",
+    "Use the rules and prices of this day (YYYY-MM-DD).  [default: the day of each call, else of the rule data]",
     cls=SharedOption,
     metavar="DATE",
     callback=parse_date,
-    help="Use the rules and prices of this day (YYYY-MM-DD).  [default: the day of each call, else of the rule data]",
 )
-host_option = click.option(
+host_option = option(
     "--host",
-    cls=SharedOption,
-    type=NameChoice((*hosts(), AUTO_HOST)),
-    metavar="HOST",
-    default=AUTO_HOST,
-    show_default=True,
-    help="Host; in a log, that of calls of which neither the recording nor an address says it. auto takes that of the "
+    "Host; in a log, that of calls of which neither the recording nor an address says it. auto takes that of the "
     f"model's maker. One of {', '.join(hosts())}.",
+    NameChoice((*hosts(), AUTO_HOST)),
+    AUTO_HOST,
+    cls=SharedOption,
+    metavar="HOST",
 )
 
 
@@ -264,51 +264,41 @@ COUNTERS_HELP = (
     "Source of token counts; auto is ctok for Claude models and native, a maker's own tokenizer, for others, each if "
     "it is installed, else tiktoken."
 )
-counter_option = click.option(
-    "--tokens", type=NameChoice(tuple(COUNTERS)), default=AUTO, show_default=True, help=COUNTERS_HELP
-)
+counter_option = option("--tokens", COUNTERS_HELP, NameChoice(tuple(COUNTERS)), AUTO)
 """--tokens of a command that has no bills to count by."""
-tokens_option = click.option(
+tokens_option = option(
     "--tokens",
-    type=NameChoice((CALIBRATED, *COUNTERS, "count_tokens")),
-    help=f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, "
+    f"{COUNTERS_HELP} calibrated is calibrated on the bills of the log.  [default: calibrated if it has bills, "
     "else auto]",
+    NameChoice((CALIBRATED, *COUNTERS, "count_tokens")),
 )
 """--tokens of a command that takes a log; None: by the log's bills, else as `auto`."""
 
 
 def port_option(default: int) -> Decorator:
-    """Add --port to a command that serves on this machine."""
-    words = "Port on 127.0.0.1; 0 picks a free one."
-    return click.option("--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=words)
+    return option("--port", "Port on 127.0.0.1; 0 picks a free one.", click.IntRange(0, 65535), default)
 
 
 def html_option(text: str) -> Decorator:
-    """Add --html FILE to a command that also writes a page."""
-    return click.option("--html", type=PagePath(), help=text)
+    return option("--html", text, PagePath())
 
 
-format_option = click.option(
-    "--format",
-    "format_",
-    metavar="FORMAT",
+format_option = option(
+    "--format format_",
+    "Format of the log; auto detects it, and an unknown name prints the list.",
     default="auto",
-    show_default=True,
-    help="Format of the log; auto detects it, and an unknown name prints the list.",
+    metavar="FORMAT",
 )
-set_option = click.option(
-    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override a value of the scenario; repeatable."
-)
-content_option = click.option(
+set_option = option("--set sets", "Override a value of the scenario; repeatable.", multiple=True, metavar="A.B=VALUE")
+content_option = option(
     "--content",
-    type=NameChoice(("keep", "digest")),
-    default="keep",
-    show_default=True,
-    help="What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
+    "What to store. keep: the whole conversation; digest: only digests, sizes, token counts and times.",
+    NameChoice(("keep", "digest")),
+    "keep",
 )
-force_option = click.option("--force", is_flag=True, help="Overwrite an existing recording that has other content.")
-csv_option = click.option("--csv", "csv_file", type=PagePath(), help="Also write the rows of the table as CSV.")
-full_option = click.option("--full", is_flag=True, help="Print the whole table, and what is assumed.")
+force_option = option("--force", "Overwrite an existing recording that has other content.", is_flag=True)
+csv_option = option("--csv csv_file", "Also write the rows of the table as CSV.", PagePath())
+full_option = option("--full", "Print the whole table, and what is assumed.", is_flag=True)
 
 
 def json_option_of(text: str) -> Decorator:
@@ -319,7 +309,7 @@ def json_option_of(text: str) -> Decorator:
             write_utf8()
         return value
 
-    return click.option("--json", "as_json", is_flag=True, callback=use_utf8, help=text)
+    return option("--json as_json", text, is_flag=True, callback=use_utf8)
 
 
 json_option = json_option_of("Print one JSON object instead of text.")
@@ -336,9 +326,9 @@ def write_rows(path: Path | None, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def write_html(path: Path, page: str) -> None:
     """Write a page, and say so on stderr."""
-    from cachecost.views.html.frame import write_page
+    from cachecost.base.atomic_files import write_whole
 
-    write_page(path, page)
+    write_whole(path, page.encode("utf-8"))
     print_diagnostic(f"{path} written")
 
 
@@ -371,28 +361,22 @@ class WorkerOptions:
 
 
 def workers_options(default: str) -> Decorator:
-    """Add the options of where to compute; the command gets them as `computing`, WorkerOptions.
-
-    `default` says how many processes there are without --jobs.
-    """
-    backend = click.option(
+    """Add the options of where to compute, as `computing`, WorkerOptions; `default` is how many processes there are."""
+    backend = option(
         "--backend",
-        type=NameChoice(["loky", "dask"]),
-        default="loky",
-        show_default=True,
-        help="Where to compute: loky is processes of this machine, dask is a cluster.",
+        "Where to compute: loky is processes of this machine, dask is a cluster.",
+        NameChoice(["loky", "dask"]),
+        "loky",
     )
-    scheduler = click.option("--scheduler", metavar="ADDRESS", help="Address of the cluster, like tcp://host:8786.")
-    timeout = click.option(
+    scheduler = option("--scheduler", "Address of the cluster, like tcp://host:8786.", metavar="ADDRESS")
+    timeout = option(
         "--worker-timeout",
-        type=click.FloatRange(min=1),
-        default=60.0,
-        show_default=True,
+        "How long a cluster without a worker is waited for.",
+        click.FloatRange(min=1),
+        60.0,
         metavar="SECONDS",
-        help="How long a cluster without a worker is waited for.",
     )
-    words = f"Processes on this machine.  [default: {default}]"
-    jobs = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=words)
+    jobs = option("--jobs", f"Processes on this machine.  [default: {default}]", click.IntRange(min=1), metavar="N")
     fields = ("backend", "scheduler", "worker_timeout", "jobs")
     return fold_options("computing", WorkerOptions, fields, backend, scheduler, timeout, jobs)
 
@@ -404,11 +388,8 @@ def check_name(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def scenario_options(path: Path, tokens: str | None, shared: SharedOptions) -> SharedOptions:
-    """The shared options that hold for a scenario: those of the command line.
-
-    Those of the settings file stand in the scenario, where it states none (`scenario_defaults`). Raises UsageError for
-    options that the scenario at `path` sets itself.
-    """
+    """The shared options that hold for a scenario: those of the command line, as those of the settings file stand in
+    the scenario (`scenario_defaults`). Raises UsageError for options that the scenario at `path` sets itself."""
     given = {"tokens": tokens, "prices": shared.prices, "as_of": shared.as_of}
     given["host"] = None if shared.host == AUTO_HOST else shared.host
     if names := [name for name, value in given.items() if value is not None and not is_from_file(name)]:
@@ -429,18 +410,9 @@ def parse_assumptions(rule: tuple[str, ...]) -> dict[str, str]:
     return assumptions
 
 
-Item = TypeVar("Item")
-SECONDS_BEFORE_SHOWN = 1.0
-SECONDS_BETWEEN_UPDATES = 0.1
-CALL = "call"
-
-
 class WorkBar:
-    """The bar of a command; without `display` it shows nothing.
-
-    A phase whose end is not known, or that goes on after all that was expected is done, shows what is done and for how
-    long: never a full bar.
-    """
+    """The bar of a command; without `display` it shows nothing. A phase whose end is not known, or that goes on after
+    all that was expected is done, shows what is done and for how long: never a full bar."""
 
     def __init__(self, display: Progress | None = None) -> None:
         self._display = display
@@ -451,7 +423,6 @@ class WorkBar:
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a terminal to show it on."""
         return self._display is not None
 
     def show_later(self) -> None:
@@ -461,7 +432,6 @@ class WorkBar:
             self._timer.start()
 
     def end(self) -> None:
-        """Remove the bar; nothing is shown any more."""
         if self._display and self._timer:
             self._timer.cancel()
             self._timer.join()
@@ -476,7 +446,6 @@ class WorkBar:
             self._display.reset(self._task, description=what, unit=unit)
 
     def advance(self, done: int) -> None:
-        """So many more units are done."""
         self.set_done(self._done + done)
 
     def expect(self, left: int) -> None:
@@ -504,10 +473,8 @@ class WorkBar:
 
     @contextmanager
     def reading(self, paths: Sequence[Path], what: str = "reading") -> Iterator[Iterable[Path]]:
-        """A phase that ends when the files and folders are read; yields the paths, one after the other.
-
-        Files that need not be read count when the next path is taken.
-        """
+        """A phase that ends when the files are read; yields the paths. Unread files count when the next path is
+        taken."""
         if self._display is None:
             yield paths
             return
@@ -534,16 +501,11 @@ class WorkBar:
 
 
 class ReplaySteps:
-    """Adds up the calls of replays that come one after the other; the first tells how many calls each has.
-
-    Called with the name of a replay and the number of its calls that are done.
-    """
+    """Adds up the calls of replays that come one after the other; the first tells how many calls each has."""
 
     def __init__(self, bar: WorkBar, number: int | None) -> None:
         self._bar, self._number = bar, number
-        self._last = ("", 0)
-        self._before = 0
-        self._ended = 0
+        self._last, self._before, self._ended = ("", 0), 0, 0
 
     def expect(self, left: int) -> None:
         """So many replays come after those that are done."""

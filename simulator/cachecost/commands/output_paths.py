@@ -16,6 +16,7 @@ INPUT_SUFFIXES = frozenset((".jsonl", ".ndjson", ".json", ".har", ".yaml", ".yml
 """Names of logs, scenarios, settings, rules and prices: a command also reads some that no option names."""
 BASELINE = "baseline.json"
 OTHER_PLACE = "choose another place"
+SHARED_HEADING = "Rules and prices"
 
 
 class OutputPath(click.Path):
@@ -35,9 +36,6 @@ class PagePath(OutputPath):
     def __init__(self, *suffixes: str) -> None:
         super().__init__(dir_okay=False)
         self.suffixes = suffixes
-
-
-SHARED_HEADING = "Rules and prices"
 
 
 class SharedOption(click.Option):

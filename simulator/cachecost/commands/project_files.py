@@ -34,12 +34,13 @@ MOST = 5_000
 NOT_SOURCE = frozenset({".jsonl", ".lock", ".svg", ".csv"})
 NOT_SEARCHED = frozenset({"node_modules", "dist", "build", "__pycache__"})
 """Folders without a source, where git does not say which files belong to the project."""
+DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
 
 
 def read_project_files(folder: Path, without: Path) -> dict[str, str]:
     """The text of each file that git knows and does not ignore in the project of `folder`, by its path as a command in
-    the working folder writes it; where there is no git, of the files in `folder`. Those in `without` are left out.
-    """
+    the working folder writes it; without git, of the files in `folder`. Those in `without` are left out."""
     found: list[Path] = []
     if output := _git(folder, "rev-parse", "--show-toplevel"):
         root = Path(os.fsdecode(output).rstrip("\r\n"))
@@ -86,16 +87,9 @@ def project_folder(paths: Sequence[Path]) -> Path:
     return shared.parent if shared.name == "scenarios" else shared
 
 
-DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
-ENVIRONMENT = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
-TTL_SETTINGS = ("main_ttl", "side_ttl")
-
-
 def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapping[str, str] = os.environ) -> bool:
-    """Show what the advice changes in the settings file, and write it if that is confirmed; whether it was.
-
-    Of the file only the changed values are shown. Raises InputError if it is no JSON object; CannotWrite.
-    """
+    """Show what the advice changes in the settings file, and write it if that is confirmed; whether it was. Of the file
+    only the changed values are shown. Raises InputError if it is no JSON object; CannotWrite."""
     path = settings_path(environment)
     file = OthersFile(path)
     content = file.content if file.content.strip() else b"{}"
@@ -121,7 +115,6 @@ def apply_advice(advice: Sequence[Advice], is_confirmed: bool, environment: Mapp
 
 
 def settings_path(environment: Mapping[str, str]) -> Path:
-    """The user's settings file of Claude Code."""
     moved = environment.get("CLAUDE_CONFIG_DIR", "")
     return (Path(moved) if moved else Path.home() / ".claude") / "settings.json"
 
@@ -152,7 +145,7 @@ def ineffective_settings(
     for one in advice:
         if one.setting is None or not one.setting.key:
             continue
-        if one.setting.name in TTL_SETTINGS:
+        if one.setting.name in ("main_ttl", "side_ttl"):
             found = effective_ttl(settings, environment, one.setting.name == "main_ttl", is_subscription=False)
             if found.ttl != one.value:
                 decides = found.reason.replace("_", " ")

@@ -13,33 +13,24 @@ from cachecost.base.errors import exit_code
 from cachecost.base.extras import require
 from cachecost.base.formatting import count_text
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import SharedOptions, content_option, port_option, reading_bar, shared_options
+from cachecost.commands.options import SharedOptions, content_option, option, port_option, reading_bar, shared_options
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
 
-UPSTREAM = "https://api.anthropic.com"
 PORT = 8788
 
 
 @click.command(cls=CheckedCommand)
-@click.option(
-    "--upstream", metavar="URL", default=UPSTREAM, show_default=True, help="URL of the API; may include a path."
-)
-@click.option(
-    "-o",
-    "--out",
-    type=OutputPath(dir_okay=False),
-    help="Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",
+@option("--upstream", "URL of the API; may include a path.", default="https://api.anthropic.com", metavar="URL")
+@option(
+    "-o --out",
+    "Recording to write; an existing one is continued.  [default: recording-DATE.jsonl]",
+    OutputPath(dir_okay=False),
 )
 @port_option(PORT)
 @content_option
-@click.option(
-    "--page",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="Show the calls on a page of this port; 0: any free one.",
-)
-@click.option("--insecure", is_flag=True, help="Allow http:// to another machine: keys and prompts are not encrypted.")
-@click.option("--quiet", is_flag=True, help="Do not print a line for each call.")
+@option("--page", "Show the calls on a page of this port; 0: any free one.", click.IntRange(0, 65535), metavar="PORT")
+@option("--insecure", "Allow http:// to another machine: keys and prompts are not encrypted.", is_flag=True)
+@option("--quiet", "Do not print a line for each call.", is_flag=True)
 @shared_options
 def record(
     upstream: str,

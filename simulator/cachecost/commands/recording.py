@@ -12,29 +12,28 @@ from cachecost.commands import options
 from cachecost.commands.diagnostics import no_garbage_collection, print_diagnostic
 from cachecost.commands.output_paths import CheckedCommand, CheckedGroup, RecordingPath
 
-out_option = click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl).")
+out_option = options.option("-o --out", "Recording to write (.jsonl).", RecordingPath(), required=True)
 
 
 @click.command("import", cls=CheckedCommand)
 @options.logs_argument()
-@click.option("-o", "--out", required=True, type=RecordingPath(), help="Recording to write (.jsonl), or a folder.")
+@options.option("-o --out", "Recording to write (.jsonl), or a folder.", RecordingPath(), required=True)
 @options.content_option
-@click.option(
+@options.option(
     "--round-sizes",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
+    "With --content digest: round sizes and token counts up to multiples of N.",
+    click.IntRange(1),
+    1,
     metavar="N",
-    help="With --content digest: round sizes and token counts up to multiples of N.",
 )
-@click.option(
+@options.option(
     "--key",
-    type=options.A_FILE,
-    help="With --content digest: file with the key of the digests.  [default: a key derived from the log]",
+    "With --content digest: file with the key of the digests.  [default: a key derived from the log]",
+    options.A_FILE,
 )
 @options.format_option
-@click.option("--source", help="Where the recording comes from, for its header.  [default: as in the log]")
-@click.option("--licence", help="Licence of the recording, for its header.  [default: as in the log]")
+@options.option("--source", "Where the recording comes from, for its header.  [default: as in the log]")
+@options.option("--licence", "Licence of the recording, for its header.  [default: as in the log]")
 @options.skip_option
 @options.force_option
 @options.json_option
@@ -133,10 +132,10 @@ def parse_time(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @recording.command()
 @click.argument("log", type=options.A_FILE)
 @out_option
-@click.option("--calls", metavar="10-20", callback=parse_calls, help="Calls by number, from 1: 10-20, 7, 10- or 1-3,7.")
-@click.option("--from", "start", metavar="TIME", callback=parse_time, help="Calls at this time or later (ISO 8601).")
-@click.option("--to", "end", metavar="TIME", callback=parse_time, help="Calls before this time.")
-@click.option("--session", metavar="NAME", help="Calls of this session, as named in the log.")
+@options.option("--calls", "Calls by number, from 1: 10-20, 7, 10- or 1-3,7.", metavar="10-20", callback=parse_calls)
+@options.option("--from start", "Calls at this time or later (ISO 8601).", metavar="TIME", callback=parse_time)
+@options.option("--to end", "Calls before this time.", metavar="TIME", callback=parse_time)
+@options.option("--session", "Calls of this session, as named in the log.", metavar="NAME")
 @options.force_option
 @options.format_option
 def cut(
@@ -165,7 +164,7 @@ def cut(
 
 @recording.command()
 @click.argument("log", type=options.A_FILE)
-@click.option("-o", "--out", required=True, type=RecordingPath(), help="Folder to create.")
+@options.option("-o --out", "Folder to create.", RecordingPath(), required=True)
 def split(log: Path, out: Path) -> None:
     """Write the calls of a request log to one file per session.
 

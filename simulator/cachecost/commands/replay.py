@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from cachecost.strategies.spec import StrategySpec
     from cachecost.views.replay.tables import Billed
 
+REPLAYING = "replaying"
+
 
 class ModelDays:
     """The models that calls ran on, each with its host and the last day of its calls that is known."""
 
     def __init__(self, host: str) -> None:
-        """`host` is that of the calls that name none."""
         self._host = host
         self._days: dict[tuple[str, str], date] = {}
 
@@ -58,10 +59,7 @@ class ModelDays:
             self._days[key] = call.day
 
     def notes(self, setup: ReplaySetup, now: date) -> Iterator[str]:
-        """For each model: that it was retired by the day of --as-of, or that its prices changed between then and now.
-
-        `now` is today.
-        """
+        """Of each model that it was retired by the day of --as-of, or that its prices changed between then and now."""
         for (host, model), day in self._days.items():
             as_of = setup.day
             note = retirement_note(host, model, as_of) if as_of else price_note(setup.prices, host, model, day, now)
@@ -98,9 +96,6 @@ def price_note(prices: PriceBook, host: str, name: str, day: date, now: date) ->
     return f"{name}: the prices changed after {day}, the day of its last call; for those of today: --as-of {now}"
 
 
-REPLAYING = "replaying"
-
-
 class ReplayJob(msgspec.Struct, frozen=True):
     """What to replay, and under which options. The bills of the calls that are read are added to `bill`."""
 
@@ -133,7 +128,6 @@ class ReplayJob(msgspec.Struct, frozen=True):
 
     @property
     def _are_compared(self) -> bool:
-        """Whether there are several strategies."""
         return self.ranks or len(set(self.strategies)) > 1
 
     def ranked_objects(self, ledgers: Iterable[Ledger]) -> Iterator[dict[str, Any]]:
@@ -146,8 +140,7 @@ class ReplayJob(msgspec.Struct, frozen=True):
 
     def ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
         """The ledger of each strategy, or of each capacity of a server to which the calls were sent as recorded, one
-        after the other; else that of the calls as recorded.
-        """
+        after the other; else that of the calls as recorded."""
         if self.plans and not self.capacities:
             yield from self._strategy_ledgers(with_lower_bound, with_timelines)
         elif not self.capacities:
@@ -186,10 +179,7 @@ class ReplayJob(msgspec.Struct, frozen=True):
         return self.bar.count(recorded.calls), recorded.setup
 
     def _strategy_ledgers(self, with_lower_bound: bool, with_timelines: bool) -> Iterator[Ledger]:
-        """The ledger of each strategy, one after the other.
-
-        Where all are ranked there is no lower bound: it is the same for most, and takes as long as a replay.
-        """
+        """One after the other; where all are ranked without a lower bound, which takes as long as a replay."""
         from cachecost.simulation.strategy_ledger import replay_strategy
         from cachecost.strategies.agent import Agent
         from cachecost.strategies.registry import find_strategy, names
@@ -268,28 +258,25 @@ def _load(name: str) -> StrategySpec | str:
 
 @click.command(cls=CheckedCommand)
 @options.logs_options()
-@click.option(
-    "--strategy",
-    "-s",
-    "strategies",
+@options.option(
+    "--strategy -s strategies",
+    "Plan the conversations again under this strategy: NAME, NAME@1h for a 1h TTL, or a file with one in YAML, as"
+    " written by `cachecost optimize --emit`. Repeatable.",
     multiple=True,
     metavar="NAME|FILE",
-    help="Plan the conversations again under this strategy: NAME, NAME@1h for a 1h TTL, or a file with one in YAML, as"
-    " written by `cachecost optimize --emit`. Repeatable.",
 )
-@click.option(
-    "--all", "ranks", is_flag=True, help="Plan the conversations again under every built-in strategy, cheapest first."
+@options.option(
+    "--all ranks", "Plan the conversations again under every built-in strategy, cheapest first.", is_flag=True
 )
-@click.option(
-    "--model", metavar="MODEL", help="Model of all calls; needs --strategy or --all.  [default: the models in the log]"
+@options.option(
+    "--model", "Model of all calls; needs --strategy or --all.  [default: the models in the log]", metavar="MODEL"
 )
-@click.option(
-    "--capacity",
-    "capacities",
+@options.option(
+    "--capacity capacities",
+    "Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
+    click.IntRange(min=1),
     multiple=True,
-    type=click.IntRange(min=1),
     metavar="TOKENS",
-    help="Simulate a self-hosted server (--host vllm or sglang) whose cache holds this many tokens; repeatable.",
 )
 @options.tokens_option
 @options.html_option("Also write an HTML page that shows every prompt.")

@@ -10,7 +10,7 @@ import click
 
 from cachecost.base.errors import ExitCode, exit_code
 from cachecost.commands.catalogue import current_defaults
-from cachecost.commands.options import json_option, set_option, work_bar
+from cachecost.commands.options import json_option, option, set_option, work_bar
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.commands.workloads import load_with_strategies
 from cachecost.ledger.rows import has_unevaluated
@@ -22,14 +22,10 @@ REPORTS = Path("reports")
 @click.command(cls=CheckedCommand)
 @click.argument("scenario", required=False, type=click.Path(path_type=Path))
 @set_option
-@click.option(
-    "--out",
-    type=OutputPath(),
-    help="Folder for the report.  [default: reports/NAME, with --set reports/NAME@A.B=VALUE]",
-)
-@click.option("--no-report", is_flag=True, help="Do not write the report.")
+@option("--out", "Folder for the report.  [default: reports/NAME, with --set reports/NAME@A.B=VALUE]", OutputPath())
+@option("--no-report", "Do not write the report.", is_flag=True)
 @json_option
-@click.option("--explain-defaults", is_flag=True, help="Print every key of a scenario with its default, and exit.")
+@option("--explain-defaults", "Print every key of a scenario with its default, and exit.", is_flag=True)
 def run(
     scenario: Path | None,
     sets: tuple[str, ...],

@@ -17,7 +17,7 @@ from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
 from cachecost.base.times import midnight
 from cachecost.commands.diagnostics import print_diagnostic
-from cachecost.commands.options import SharedOptions, counter_option, port_option, shared_options
+from cachecost.commands.options import SharedOptions, counter_option, option, port_option, shared_options
 from cachecost.commands.output_paths import CheckedCommand, OutputPath
 from cachecost.live.clock import CLOCKS, clock_from
 from cachecost.live.request_log import CallLog
@@ -41,20 +41,14 @@ Parsed = TypeVar("Parsed")
 
 @click.command(cls=CheckedCommand)
 @port_option(PORT)
-@click.option("--record", type=OutputPath(dir_okay=False), help="Record each call in this request log.")
-@click.option("--answers", default="agent", show_default=True, help=WHO_ANSWERS)
-@click.option("--clock", default="real", show_default=True, help=f"Clock of the simulation: {CLOCKS}.")
+@option("--record", "Record each call in this request log.", OutputPath(dir_okay=False))
+@option("--answers", WHO_ANSWERS, default="agent")
+@option("--clock", f"Clock of the simulation: {CLOCKS}.", default="real")
 @counter_option
-@click.option(
-    "--first-token",
-    type=click.FloatRange(0),
-    default=0.0,
-    show_default=True,
-    help="Seconds until the first token of an answer.",
-)
-@click.option("--fault", "faults", multiple=True, metavar="FAULT", help=f"Make calls fail: {FORM}; repeatable.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random failures and of ids.")
-@click.option("--no-bill", is_flag=True, help="Do not print the bill at the end.")
+@option("--first-token", "Seconds until the first token of an answer.", click.FloatRange(0), 0.0)
+@option("--fault faults", f"Make calls fail: {FORM}; repeatable.", multiple=True, metavar="FAULT")
+@option("--seed", "Seed of random failures and of ids.", int, 0)
+@option("--no-bill", "Do not print the bill at the end.", is_flag=True)
 @shared_options
 def serve(
     port: int,

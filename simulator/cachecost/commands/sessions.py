@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from cachecost.sessions.reading import SessionFiles
     from cachecost.sweep.workers import Workers
 
+LISTED = 3
+
 
 def read_session_files(
     paths: Sequence[Path], format_: str, bar: WorkBar, workers: Workers | None = None, command: str = ""
 ) -> SessionFiles:
-    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr.
-
-    `workers` share the reading; then nothing is remembered. Where nothing is found, it is said how to call `command`;
-    without one nothing is said of that.
-    Raises CannotEvaluate where workers are lost.
-    """
+    """The sessions in these files and folders, or in those of this machine; what was skipped goes to stderr, as does
+    how to call `command` where nothing is found. `workers` share the reading; then nothing is remembered. Raises
+    CannotEvaluate where workers are lost."""
     from cachecost.sessions.reading import FILES, STATES, SessionReading
 
     folders = [path for path in paths if path.is_dir()]
@@ -73,16 +72,9 @@ def session_files(paths: Sequence[Path]) -> Iterator[Path]:
         yield from location.find(Path.home(), os.environ)
 
 
-LISTED = 3
-FULL_SIMILARITY = 0.5
-
-
 def choose_session(named: str, sessions: Sequence[str], option: str = "--session") -> str:
-    """The session whose id, or the name of whose file, begins so. `sessions` are in order, the most recent first.
-    `option` is what named it.
-
-    Raises UsageError where there is none, or more than one.
-    """
+    """The session whose id, or the name of whose file, begins so; `sessions` begin with the most recent, `option` is
+    what named it. Raises UsageError where there is none, or more than one."""
     from difflib import get_close_matches  # only for what is wrong already
 
     if not sessions:
@@ -94,7 +86,7 @@ def choose_session(named: str, sessions: Sequence[str], option: str = "--session
         return found[0]
     if found:
         raise click.UsageError(f"{option}: {len(found)} sessions begin with '{named}': {_list(found, names)}")
-    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, FULL_SIMILARITY)
+    near = get_close_matches(named, [name[: max(len(named), 1)] for name in names.values()], 1, 0.5)
     nearest = [key for key in sessions if near and names[key].startswith(near[0])]
     what = "the nearest" if nearest else "the most recent"
     raise click.UsageError(f"{option}: no session begins with '{named}'; {what}: {_list(nearest or sessions, names)}")

@@ -43,6 +43,18 @@ from cachecost.conversations.input_files import BilledCall
 from cachecost.views.next.words import DEFAULT_FORMAT, NEUTRAL, UnknownField, check_format, fill_format, line_fields
 
 DEADLINE_S = 1.0
+CONTENT = 2
+"""To be raised when what is remembered changes."""
+VERSION = crc32(f"{CONTENT} {__version__}".encode())
+FOLDER = "working"
+DAY_S = 86400
+CHECKSUM_BYTES = 8
+"""Before the content of a file, over the rest."""
+KEPT_S = 30 * DAY_S
+"""Files of sessions that were not used for so long are removed."""
+FORMAT_VARIABLE = "CACHECOST_STATUSLINE"
+MOST_BYTES = 4 << 20
+"""More is no status of Claude Code's."""
 
 
 def begin_deadline() -> None:
@@ -61,23 +73,9 @@ def _set_alarm(seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-CONTENT = 2
-"""To be raised when what is remembered changes."""
-VERSION = crc32(f"{CONTENT} {__version__}".encode())
-FOLDER = "working"
-DAY_S = 86400
-CHECKSUM_BYTES = 8
-"""Before the content of a file, over the rest."""
-KEPT_S = 30 * DAY_S
-"""Files of sessions that were not used for so long are removed."""
-
-
 class RememberedSession(msgspec.Struct, array_like=True):
-    """A transcript as it was read last: `identity` is inode, size and time of the last change in nanoseconds.
-
-    `models` are rules and prices by `_model_key`, `reader` what is needed to go on reading. `state` is None where the
-    transcript has no call of a main thread.
-    """
+    """A transcript as it was read last: `identity` is inode, size and time of the last change in nanoseconds, `reader`
+    what is needed to go on reading. `state` is None where the transcript has no call of a main thread."""
 
     version: int
     path: str
@@ -194,10 +192,8 @@ class SessionMemory:
 def read_transcript(
     path: Path, before: bytes, find: FindModel, earlier: int | None = None
 ) -> tuple[SessionState | None, bytes, int | None]:
-    """The state of a transcript, what is needed to go on, and the static prefix of the session's earlier part.
-
-    `before` and `earlier` are what an earlier reading left.
-    """
+    """The state of a transcript, what is needed to go on, and the static prefix of the session's earlier part; `before`
+    and `earlier` are what an earlier reading left."""
     from cachecost.analysis.next_message.history import CONTINUED, session_state
     from cachecost.conversations.readers.claude_code.transcript import Transcript, decode_state
 
@@ -229,11 +225,6 @@ def _earlier_static(path: Path, session: str) -> int:
             if main and (static := static_prefix(main)):
                 found.append((main[0].start or 0.0, static))
     return min(found, default=(0.0, 0))[1]
-
-
-FORMAT_VARIABLE = "CACHECOST_STATUSLINE"
-MOST_BYTES = 4 << 20
-"""More is no status of Claude Code's."""
 
 
 def main(arguments: Sequence[str]) -> int:

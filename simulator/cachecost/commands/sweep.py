@@ -17,32 +17,29 @@ from cachecost.commands.workloads import cells_bar, use_recording
 
 @click.command(cls=CheckedCommand)
 @click.argument("scenario", type=click.Path(path_type=Path))
-@click.option(
-    "--grid", multiple=True, metavar="A.B=V1,V2", help="Values for one key of the scenario, an axis; repeatable."
+@options.option(
+    "--grid", "Values for one key of the scenario, an axis; repeatable.", multiple=True, metavar="A.B=V1,V2"
 )
-@click.option(
+@options.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    "Simulate each point with seeds 1 to N, and show percentiles.  [default: no random draws]",
+    click.IntRange(min=1),
     metavar="N",
-    help="Simulate each point with seeds 1 to N, and show percentiles.  [default: no random draws]",
 )
-@click.option(
+@options.option(
     "--draw",
-    multiple=True,
-    metavar="NAME=SPREAD",
-    help="Distribution of a value that the seeds draw; repeatable. NAME: turn, loop, first_token (seconds), eviction,"
+    "Distribution of a value that the seeds draw; repeatable. NAME: turn, loop, first_token (seconds), eviction,"
     " lag_probability, lag_s, retry_rate, retry_wait, retry_billed.  [default: the pauses of the scenario or its"
     " recording]",
+    multiple=True,
+    metavar="NAME=SPREAD",
 )
 @options.set_option
 @options.workers_options("one per core")
-@click.option(
-    "--out",
-    type=OutputPath(),
-    metavar="F.parquet|F.csv|DIR",
-    help="File or folder for the whole table.  [default: not written]",
+@options.option(
+    "--out", "File or folder for the whole table.  [default: not written]", OutputPath(), metavar="F.parquet|F.csv|DIR"
 )
-@click.option("--resume", is_flag=True, help="Continue an interrupted sweep; needs --out.")
+@options.option("--resume", "Continue an interrupted sweep; needs --out.", is_flag=True)
 @options.json_option
 @options.shared_options
 def sweep(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from cachecost.base.atomic_files import write_whole
 from cachecost.base.errors import InputError, exit_code
 from cachecost.base.structs import replace
 from cachecost.commands import options
@@ -17,22 +18,18 @@ from cachecost.tokens.factory import TEXT_COUNTERS
 
 @click.command(cls=CheckedCommand)
 @options.logs_options()
-@click.option(
+@options.option(
     "--tokens",
-    type=options.NameChoice(TEXT_COUNTERS),
-    help="Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
+    "Token counter for text between two billed lengths.  [default: ctok if installed, else tiktoken]",
+    options.NameChoice(TEXT_COUNTERS),
 )
-@click.option(
-    "--uncalibrated", is_flag=True, help="Do not calibrate token counts on the bills, as in a prediction without them."
+@options.option(
+    "--uncalibrated", "Do not calibrate token counts on the bills, as in a prediction without them.", is_flag=True
 )
-@click.option(
-    "--assumptions", is_flag=True, help="Compare the assumptions about open rules: which do the bills support?"
-)
+@options.option("--assumptions", "Compare the assumptions about open rules: which do the bills support?", is_flag=True)
 @options.html_option("Also write an HTML page with a residual chart.")
-@click.option(
-    "--out",
-    type=OutputPath(),
-    help="Folder for a page that shows which rules the bills support.  [default: not written]",
+@options.option(
+    "--out", "Folder for a page that shows which rules the bills support.  [default: not written]", OutputPath()
 )
 @options.csv_option
 @options.json_option
@@ -72,9 +69,9 @@ def validate(
         fidelity = replace(fidelity, estimates=validation.estimates())
     evidence, claims = evidence_of(fidelity.judgements), evidence_of_hosts(fidelity.judgements)
     if html is not None:
-        from cachecost.views.fidelity.page import write_html
+        from cachecost.views.fidelity.page import fidelity_page
 
-        write_html(fidelity, evidence, claims, html)
+        write_whole(html, fidelity_page(fidelity, evidence, claims).encode("utf-8"))
     if out is not None:
         from cachecost.views.fidelity.page import write_evidence
 

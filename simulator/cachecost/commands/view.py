@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     from cachecost.live.viewer.sessions_source import ComparisonSource
     from cachecost.live.viewer.source import PageSource, ReportSource
 
+TOKEN_BYTES = 16
+REDIRECT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
+<body><a href="{0}">cachecost view</a></body></html>
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
@@ -82,15 +89,15 @@ class ViewOptions:
 
 @click.command(cls=CheckedCommand)
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=options.LogPath())
-@click.option(
-    "--since", metavar="WHEN", callback=parse_moment, help="Only calls since then: 30d, 12h, 2w, or a date (UTC)."
+@options.option(
+    "--since", "Only calls since then: 30d, 12h, 2w, or a date (UTC).", metavar="WHEN", callback=parse_moment
 )
-@click.option("--project", metavar="TEXT", help="Only sessions whose folder contains this text.")
-@click.option("--session", "session", metavar="ID", help="Open at this session; the beginning of its id is enough.")
-@click.option("--save", type=PagePath(), help="Write the page of the session as one HTML file, and start no server.")
-@click.option("--beside", is_flag=True, help="Compare two recordings, call by call: PATH is given twice.")
-@click.option("--against", metavar="REV", help="Compare a report with itself as of this git revision.")
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@options.option("--project", "Only sessions whose folder contains this text.", metavar="TEXT")
+@options.option("--session session", "Open at this session; the beginning of its id is enough.", metavar="ID")
+@options.option("--save", "Write the page of the session as one HTML file, and start no server.", PagePath())
+@options.option("--beside", "Compare two recordings, call by call: PATH is given twice.", is_flag=True)
+@options.option("--against", "Compare a report with itself as of this git revision.", metavar="REV")
+@options.option("--no-browser", "Do not open a browser.", is_flag=True)
 @options.port_option(0)
 @options.format_option
 @options.shared_options
@@ -146,7 +153,6 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
 
 
 def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
-    """The sessions of these paths, with what could not be read."""
     from cachecost.analysis.bill.found_sessions import account_of_found
     from cachecost.analysis.viewing.listing import LoggedSessions, SessionListing
 
@@ -166,10 +172,8 @@ def find_sessions(shown: ViewOptions, paths: Sequence[Path]) -> SessionListing:
 
 
 def watch_work(lock: Lock) -> Callable[[str, Sequence[str]], AbstractContextManager[None]]:
-    """Shows what the page waits for: a bar on a terminal, for what takes over a second.
-
-    Of what is done at once only the first is shown, which holds the `lock`.
-    """
+    """Shows what the page waits for: a bar on a terminal, for what takes over a second; of what is done at once only
+    the first, which holds the `lock`."""
 
     @contextmanager
     def watch(what: str, files: Sequence[str]) -> Iterator[None]:
@@ -245,15 +249,6 @@ def _read_revision(folder: Path, name: str, revision: str) -> str:
     raise InputError([Fault("--against", f"{folder / name} is not in {revision}: {why}")])
 
 
-TOKEN_BYTES = 16
-DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
-REDIRECT = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer">
-<meta http-equiv="refresh" content="0; url={0}"><title>cachecost view</title></head>
-<body><a href="{0}">cachecost view</a></body></html>
-"""
-
-
 def new_token() -> str:
     """What the addresses of a page begin with, so that nobody finds them by chance."""
     return secrets.token_urlsafe(TOKEN_BYTES)
@@ -270,9 +265,8 @@ def listen_at(port: int) -> socket:
 
 
 def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool) -> None:
-    """Serve a page until stopped; it opens at the address `opened` ("": where it begins). Raises UsageError for a port
-    that is taken.
-    """
+    """Serve a page until stopped; it opens at `opened` ("": where it begins). Raises UsageError for a port that is
+    taken."""
     from cachecost.live.loopback import address_of
     from cachecost.live.viewer.app import serve_page, viewer_app
     from cachecost.live.viewer.saved_page import read_static_files
@@ -281,7 +275,8 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     with listen_at(port) as taken:
         address = f"{address_of(taken)}/{token}/{opened}"
         app = viewer_app(source, read_static_files(), token, taken.getsockname()[1], print_diagnostic)
-        has_display = sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in DISPLAYS)
+        displays = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        has_display = sys.platform in ("darwin", "win32") or displays
         with redirect_file(address) if opens_browser and has_display else nullcontext() as path:
 
             def greet() -> None:
@@ -297,8 +292,7 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
 @contextmanager
 def redirect_file(address: str) -> Iterator[Path]:
     """A file that leads a browser to `address`, and that only this user can read: command lines, which everyone on the
-    machine can list, then have no token.
-    """
+    machine can list, then have no token."""
     with TemporaryDirectory(prefix="cachecost-view-") as folder:
         path = Path(folder) / "open.html"
         path.write_text(REDIRECT.format(escape(address, quote=True)), encoding="utf-8")

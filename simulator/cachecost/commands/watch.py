@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cachecost.base.errors import CannotEvaluate, ExitCode, Fault, InputError
-from cachecost.commands.options import SharedOptions, format_option, shared_options
+from cachecost.commands.options import SharedOptions, format_option, option, shared_options
 from cachecost.commands.output_paths import CheckedCommand
 
 if TYPE_CHECKING:
@@ -31,31 +31,25 @@ def parse_usd(ctx: click.Context, param: click.Parameter, value: str) -> Decimal
 
 @click.command(cls=CheckedCommand)
 @click.argument("session", required=False, metavar="[SESSION|PATH|URL]")
-@click.option(
+@option(
     "--alarm-usd",
+    "Alarm at a rewrite, or an expiry, that costs so much.",
     default="0.10",
-    show_default=True,
     metavar="USD",
     callback=parse_usd,
-    help="Alarm at a rewrite, or an expiry, that costs so much.",
 )
-@click.option(
+@option(
     "--alarm-s",
-    type=click.FloatRange(0, 3600),
-    default=60.0,
+    "Alarm so long before the cache expires.",
+    click.FloatRange(0, 3600),
+    60.0,
     show_default="60",
     metavar="SECONDS",
-    help="Alarm so long before the cache expires.",
 )
-@click.option(
-    "--every",
-    type=click.FloatRange(0.1, 3600),
-    default=1.0,
-    show_default="1",
-    metavar="SECONDS",
-    help="How often to look for changes.",
+@option(
+    "--every", "How often to look for changes.", click.FloatRange(0.1, 3600), 1.0, show_default="1", metavar="SECONDS"
 )
-@click.option("--once", is_flag=True, help="Print the present state and end.")
+@option("--once", "Print the present state and end.", is_flag=True)
 @format_option
 @shared_options
 def watch(

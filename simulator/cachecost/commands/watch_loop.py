@@ -33,8 +33,6 @@ LONGEST_SHARE = 5
 """So many times as long as the last look took is waited before the next, so that a large log does not keep a core."""
 SHOWN_S = 120.0
 """An alarm of a rewrite stays on the screen for so long."""
-END_KEYS = ("q", "Q")
-MOST_SAID = 1000
 
 
 class Follower(Protocol):
@@ -57,7 +55,7 @@ class WatchProgress:
     every_s: float
     watched: WatchedSession = WatchedSession("")
     next_look: float = 0.0
-    said: deque[tuple[str, int, float]] = field(default_factory=lambda: deque(maxlen=MOST_SAID))
+    said: deque[tuple[str, int, float]] = field(default_factory=lambda: deque(maxlen=1000))
     alarmed_at: dict[tuple[str, int, float], float] = field(default_factory=dict)
 
     def look(self) -> bool:
@@ -98,7 +96,6 @@ def print_once(progress: WatchProgress, stream: IO[str]) -> bool:
 
 
 def follow(progress: WatchProgress) -> None:
-    """Show what happens until a key or a signal ends it."""
     if not sys.stdout.isatty():
         log, wait = WatchLog(), min(REDRAW_S, progress.every_s)
         while True:
@@ -120,7 +117,7 @@ def follow(progress: WatchProgress) -> None:
             size = ScreenSize(console.width, console.height)
             lines = screen_lines(progress.watched, progress.recent_alarms(now), now, local_time, size)
             live.update(screen_text(lines, size.width), refresh=True)
-            if read_key(REDRAW_S) in END_KEYS:
+            if read_key(REDRAW_S) in ("q", "Q"):
                 return
             progress.look()
 

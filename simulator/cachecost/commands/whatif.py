@@ -17,22 +17,19 @@ from cachecost.live.clock import today
 
 @click.command(cls=CheckedCommand)
 @options.logs_options()
-@click.option("--jointly", metavar="A,B,…", help="Also replay these alternatives combined; names as in the table.")
-@click.option(
-    "--action",
-    "actions",
+@options.option("--jointly", "Also replay these alternatives combined; names as in the table.", metavar="A,B,…")
+@options.option(
+    "--action actions",
+    "Price a change in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
+    " tools-=NAME, format=json.",
     multiple=True,
     metavar="ACTION",
-    help="Price a change in mid-session; repeatable: model=MODEL, effort=low, tool_choice=any, tools+=NAME,"
-    " tools-=NAME, format=json.",
 )
-@click.option(
-    "--at", type=int, metavar="CALL", help="With --action: change after this call, from 1.  [default: the last]"
-)
-@click.option(
+@options.option("--at", "With --action: change after this call, from 1.  [default: the last]", int, metavar="CALL")
+@options.option(
     "--assumptions",
+    "Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
     is_flag=True,
-    help="Repeat under other assumptions about open rules, even for a long LOG.  [default: only up to 500 calls]",
 )
 @options.tokens_option
 @options.full_option

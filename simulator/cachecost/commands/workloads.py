@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 SECONDS_BETWEEN_LINES = 30.0
+REPORTS = Path("reports")
+"""Where `check --update` keeps what a command sent, unless told otherwise."""
 
 
 @contextmanager
 def cells_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A function of the number of newly finished cells; its first call gives the number finished by earlier runs.
-
-    Shows cells and the time left: a bar on terminals after a second, elsewhere a line every half minute.
-    """
+    """A function of the number of newly finished cells, first called with those of earlier runs. Shows cells and the
+    time left: a bar on terminals after a second, elsewhere a line every half minute."""
     if not sys.stderr.isatty():
         yield _CellLines(title, total).step
         return
@@ -122,10 +122,6 @@ def _has_keys() -> bool:
     return os.name == "posix" and sys.stdin is not None and sys.stdin.isatty()
 
 
-REPORTS = Path("reports")
-"""Where `check --update` keeps what a command sent, unless told otherwise."""
-
-
 def command_recorder(compares: bool = False) -> AgentRecorder:
     """What runs commands, for `check` and `run` alone. Its recordings exist until the current command ends."""
     from cachecost.live.agent_runs.recorder import AgentRecorder
@@ -136,20 +132,16 @@ def command_recorder(compares: bool = False) -> AgentRecorder:
 
 
 def load_recorded(path: Path, sets: Sequence[str] = ()) -> Scenario:
-    """The scenario at `path` under these `--set`s; for one with a command what `check --update` recorded of it.
-
-    Raises InputError, also where nothing was recorded yet.
-    """
+    """The scenario under these `--set`s; for one with a command what `check --update` recorded of it. Raises
+    InputError."""
     from cachecost.scenario import load
 
     return use_recording(path, load(path, sets, scenario_defaults())).scenario
 
 
 def use_recording(path: Path, scenario: Scenario) -> RecordedScenario:
-    """A `Record` that runs nothing: the recording of the last `check --update` stands in the place of a command.
-
-    Raises InputError where there is none.
-    """
+    """A `Record` that runs nothing: the recording of the last `check --update` stands in the place of a command. Raises
+    InputError where there is none."""
     from cachecost.budgets.baseline import RECORDING
     from cachecost.conversations.readers.detect import read_calls
     from cachecost.scenario.loading import RecordedScenario, with_recording
@@ -165,10 +157,8 @@ def use_recording(path: Path, scenario: Scenario) -> RecordedScenario:
 
 
 def load_with_strategies(path: Path, sets: Sequence[str], purpose: str, runs_command: bool = False) -> Scenario:
-    """As `load_recorded`, for a command that needs strategies for its `purpose`, before anything runs.
-
-    With `runs_command` what its command sends now is the recording. Raises NotInstalled, CommandFailed, too.
-    """
+    """As `load_recorded`, for a command that needs strategies for its `purpose`. With `runs_command` what its command
+    sends now is the recording. Raises NotInstalled, CommandFailed, too."""
     from cachecost.scenario import load
 
     scenario = load(path, sets, scenario_defaults())

@@ -14,6 +14,14 @@ BREAKING = re.compile(
 """A sign before a dollar sign, and a range: browsers break lines there."""
 MARKUP = re.compile(r"<(style|script|pre|title|code)\b.*?</\1>|<[^>]*>", re.DOTALL)
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+ADDS = {
+    "explain": "why it costs this",
+    "optimize": "cheapest plan",
+    "whatif": "other models, TTLs, hosts",
+    "lint": "static checks",
+}
+"""Commands that take a log, and what each of them adds."""
+NOTHING_KNOWN: Mapping[str, str] = {}
 
 
 def bind_units(text: str) -> str:
@@ -39,21 +47,9 @@ def _outside(kept: re.Pattern[str], text: str, change: Callable[[str], str]) -> 
     return "".join([*made, change(text[start:])])
 
 
-ADDS = {
-    "explain": "why it costs this",
-    "optimize": "cheapest plan",
-    "whatif": "other models, TTLs, hosts",
-    "lint": "static checks",
-}
-"""Commands that take a log, and what each of them adds."""
-NOTHING_KNOWN: Mapping[str, str] = {}
-
-
 def see_also(command: str, arguments: str, known: Mapping[str, str] = NOTHING_KNOWN, is_scenario: bool = False) -> str:
-    """One line on the commands besides `command`. `known` are dollars of theirs, like {"explain": "$0.36 avoidable"}.
-
-    `arguments` are the paths as on a command line; `lint` and `whatif` take no scenario.
-    """
+    """A line on the commands besides `command`; `known` are dollars of theirs, like {"explain": "$0.36 avoidable"},
+    `arguments` the paths as on a command line."""
     others = [name for name in ADDS if name != command and not (is_scenario and name in ("whatif", "lint"))]
     parts = [f"{name} ({known[name] if name in known else ADDS[name]})" for name in others]
     return f"see also   cachecost COMMAND {arguments}: " + ", ".join(parts)

@@ -19,7 +19,6 @@ from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import shorten_middle
 
 INDENT = 7
-LONGEST_NAME = 40
 FIELDS = (
     *("code", "name", "severity", "path", "request", "call", "calls", "message", "why"),
     *("fix", "source", "tokens", "offset", "excerpt", "session", "file", "line", "bill", "explains_as"),
@@ -27,15 +26,11 @@ FIELDS = (
 
 
 def lint_object(findings: Sequence[LintFinding], requests: int) -> dict[str, Any]:
-    """What `lint --json` prints, as one object."""
     return {"format": 1, "requests": requests, "findings": [pick(one, *FIELDS) for one in findings]}
 
 
 def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], pricing: str = "") -> None:
-    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow.
-
-    `pricing` is the command that prices the findings; "" for none.
-    """
+    """As wide as the terminal of `stream`, 120 cells into a pipe. `pricing` is the command that prices the findings."""
     width, colours = stream_look(stream)
     many = Counter[str](one.severity for one in findings)
     counts = [count_text(many[name], name) for name in SEVERITY_STYLES if many[name]]
@@ -43,8 +38,14 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     parts: list[RenderableType] = [Text(head, "bold")]
     shows_request = len({one.request for one in findings}) > 1 or any(one.call is not None for one in findings)
     for one in findings:
+        where = shorten_middle(one.request, 40) if shows_request else ""
+        if one.call is not None:
+            where += f" call {one.call:,}" if one.calls == 1 else f" in {one.calls:,} calls, first in call {one.call:,}"
+        elif one.calls > 1:
+            where = f"in {one.calls} requests"
+        size = f"{tokens(one.tokens)} tokens" if one.tokens else ""
         words = Text.assemble((one.name, "bold"), "  ", one.path)
-        if more := _how_much(one, shows_request):
+        if more := " · ".join(part for part in (where.strip(), size) if part):
             words.append(f"  {more}")
         row = Table.grid(padding=(0, 2, 0, 0))
         row.add_column(no_wrap=True)
@@ -56,13 +57,3 @@ def print_lint(findings: Sequence[LintFinding], requests: int, stream: IO[str], 
     if pricing and codes:
         parts += [Text(), Text(f"{pricing} prices what this costs (as {', '.join(codes)})", overflow="fold")]
     write_report(render_text(parts, min(width, REPORT_WIDTH), "standard" if colours else None), stream)
-
-
-def _how_much(one: LintFinding, shows_request: bool) -> str:
-    where = shorten_middle(one.request, LONGEST_NAME) if shows_request else ""
-    if one.call is not None:
-        where += f" call {one.call:,}" if one.calls == 1 else f" in {one.calls:,} calls, first in call {one.call:,}"
-    elif one.calls > 1:
-        where = f"in {one.calls} requests"
-    size = f"{tokens(one.tokens)} tokens" if one.tokens else ""
-    return " · ".join(part for part in (where.strip(), size) if part)

@@ -59,7 +59,6 @@ def styled_stream(stream: IO[str]) -> IO[str]:
 
 
 def print_commands(lines: Iterable[str], stream: IO[str]) -> None:
-    """Print commands to a CI runner, such as annotations."""
     if isinstance(stream, InertStream):
         stream.write_commands(lines)
     else:
@@ -157,6 +156,5 @@ def without_end_blanks(text: str) -> str:
 
 
 def print_lines(console: Console, lines: Iterable[str]) -> None:
-    """Print each line as it is, without markup; the terminal wraps it."""
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)

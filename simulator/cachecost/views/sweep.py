@@ -30,6 +30,7 @@ from cachecost.base.formatting import (
 )
 from cachecost.sweep.rows import COUNTS, NO_SEED, SweepRow
 from cachecost.views.streams import inert_console
+from cachecost.views.tables.output import pick
 from cachecost.views.tables.table import (
     ANSWER,
     COMPARISON,
@@ -45,16 +46,18 @@ from cachecost.views.tables.table import (
 
 PERCENTILES = (5, 25, 50, 75, 95)
 CONFIDENCE = 1.96
+MOST_LINES, MOST_FAULTS = 60, 1_000
+SPREAD = (5, 50, 95)
+"""The percentiles that a narrow table hides last."""
+LEAST_STRATEGY, LONGEST_LABEL = 20, 32
+BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
+RECORDINGS = (".jsonl", ".json")
 
 
 class SweepLine:
-    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their
-    size.
-
-    Where no price is known `costs` are input tokens that must be computed, and not dollars. `cache_hit_rate` is how
-    much of the input of all seeds was read; None where there was none. `fault`: "" is none. Where hits are best
-    effort `costs` are the least, and `missed` the most, in the order of their size, too.
-    """
+    """A strategy at one point of the grid: its first row, and the dollars of all its seeds in the order of their size;
+    tokens to compute where no price is known. Where hits are best effort `costs` are the least, and `missed` the
+    most."""
 
     def __init__(self, first: SweepRow) -> None:
         self.first = first
@@ -64,7 +67,6 @@ class SweepLine:
         self._read, self._prefill = 0, list[int]()
 
     def add(self, row: SweepRow) -> None:
-        """Another seed."""
         self.is_priced = self.is_priced and row.cost_usd is not None
         self.may_miss = self.may_miss or row.cost_if_missed_usd is not None
         self.costs += [row.cost_usd] if row.cost_usd is not None else []
@@ -144,7 +146,6 @@ def sum_points(rows: Iterable[SweepRow]) -> Iterator[list[SweepLine]]:
 
 
 def sum_lines(rows: Iterable[SweepRow]) -> Iterator[SweepLine]:
-    """The lines of all points, one after the other."""
     return (line for point in sum_points(rows) for line in point)
 
 
@@ -189,28 +190,16 @@ def _point_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
 
 def _line_object(axes: Sequence[str], line: SweepLine) -> dict[str, Any]:
     if not line.has_seeds:
-        counts = {name: getattr(line.first, name) for name in COUNTS}
-        return {**_point_object(axes, line), **counts, **_cost(line)}
+        return {**_point_object(axes, line), **pick(line.first, *COUNTS), **_cost(line)}
     unit = "usd" if line.is_priced else "tokens"
     return {
         **_point_object(axes, line),
         "seeds": len(line.costs),
-        "calls": line.first.calls,
-        "errors": line.first.errors,
+        **pick(line.first, "calls", "errors"),
         **_cost(line),
         f"percentiles_{unit}": {str(percent): exact(value) for percent, value in line.percentiles.items()},
         "convergence": line.convergence,
     }
-
-
-MOST_LINES, MOST_FAULTS = 60, 1_000
-SPREAD = (5, 50, 95)
-"""The percentiles that a narrow table hides last."""
-NARROW = 100
-LEAST_STRATEGY, LONGEST_LABEL = 20, 32
-AT_BEST = " at best"
-BEST_EFFORT = "Where a cost is a range, hits are best effort: the cheapest strategy is the cheapest at best."
-RECORDINGS = (".jsonl", ".json")
 
 
 class SweepSummary:
@@ -226,7 +215,6 @@ class SweepSummary:
         self.may_miss = False
 
     def add(self, point: Sequence[SweepLine]) -> None:
-        """The lines of one point of the grid."""
         for line in point:
             if line.strategy:
                 self.is_priced = self.is_priced and line.is_priced
@@ -291,7 +279,7 @@ def _answer(summary: SweepSummary) -> str:
     names = ranked[0][0]
     verb = "tie with least to compute" if len(names) > 1 else "has least to compute"
     if is_priced:
-        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{AT_BEST * summary.may_miss}"
+        verb = f"{'tie as the cheapest' if len(names) > 1 else 'is cheapest'}{' at best' * summary.may_miss}"
     low, high = (dollars(amount) if is_priced else tokens(int(amount)) for amount in (summary.least, summary.most))
     several = points > 1
     return f"{all_of(names)} {verb}{' everywhere' * several}: {low}{f' to {high}' * several}{seeds}."
@@ -304,7 +292,7 @@ def _sweep_table(axes: Sequence[str], lines: Sequence[SweepLine], width: int) ->
         labels = [line.labels[number] for line in lines]
         stems = [Path(label).stem if label.endswith(RECORDINGS) else label for label in labels]
         cells = [shorten_middle(stem, LONGEST_LABEL) for stem in stems]
-        header = axis.rpartition(".")[2] if width < NARROW else axis
+        header = axis.rpartition(".")[2] if width < 100 else axis
         columns.append(Column(f"axis {axis}", header, cells, right=False, leads=True))
     is_priced = all(line.is_priced for line in lines)
     rates = percent_column([one.cache_hit_rate for one in lines])

@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 
 COUNTED_S = 60, 3600
 """So many seconds are counted down as minutes and seconds."""
+READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
+"""Signs of every encoding."""
+NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
+STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
+WIDEST_BAR = 40
+NARROWEST_BAR = 12
+HEADERS = ("call", "time", "read", "written", "uncached", "cost")
+LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
 
 def header_words(watched: WatchedSession) -> str:
@@ -67,7 +75,6 @@ def cause_words(one: TimelineCall) -> str:
 
 
 def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float, clock: ClockText) -> Iterator[str]:
-    """The cache, the next message, and the advice on keep-alives."""
     state = watched.state
     if state is None or moment is None:
         return
@@ -84,7 +91,6 @@ def next_words(watched: WatchedSession, moment: WatchedMoment | None, now: float
 
 
 def alarm_words(alarm: WatchAlarm, now: float, clock: ClockText) -> str:
-    """An alarm in one sentence."""
     if alarm.kind == REWRITE:
         return f"call {alarm.number:,} wrote {tokens(alarm.tokens)} tokens again: {dollars(alarm.usd)}"
     left = duration(alarm.at - now)
@@ -96,17 +102,8 @@ def join(parts: list[str]) -> str:
     return " · ".join(filter(None, parts))
 
 
-READ, WRITTEN, AGAIN, UNCACHED = "=", "+", "!", "."
-"""Signs of every encoding."""
-NAMES = {READ: "read", WRITTEN: "written", AGAIN: "written again", UNCACHED: "uncached"}
-STYLES = {READ: "cyan", WRITTEN: "yellow", AGAIN: "bold red", UNCACHED: "magenta"}
-
-
 def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
-    """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters.
-
-    What was cached before and is sent uncached counts as uncached.
-    """
+    """A bar a call: what was read, written again, written and uncached; the longest prompt has `width` characters."""
     prompts = []
     for one in calls:
         call, again = one.call, min(one.rewrite.tokens, one.call.written) if one.rewrite else 0
@@ -120,13 +117,6 @@ def timeline_bars(calls: Sequence[TimelineCall], width: int) -> list[str]:
             bar += sign * ((2 * end * width + longest) // (2 * longest) - len(bar) if longest else 0)
         bars.append(bar)
     return bars
-
-
-WIDEST_BAR = 40
-NARROWEST_BAR = 12
-FEWEST_CALLS = 3
-HEADERS = ("call", "time", "read", "written", "uncached", "cost")
-LEGEND = "  ".join(f"{sign} {name}" for sign, name in NAMES.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +148,7 @@ def screen_lines(
         ScreenLine(line, style) for text, style in styled for line in wrap_line(inert(text), size.width, hanging="  ")
     ]
     room = None if size.height is None else size.height - len(head) - len(rest) - 2
-    calls = watched.calls if room is None else watched.calls[-max(room, FEWEST_CALLS) :]
+    calls = watched.calls if room is None else watched.calls[-max(room, 3) :]
     marked = {one.number for one in alarms if one.kind == REWRITE}
     lines = [*head, *_call_lines(calls, marked, clock, size.width), *rest]
     return lines if size.height is None else lines[: size.height]

@@ -30,7 +30,6 @@ from cachecost.base.formatting import (
     dollars,
     duration,
     exact,
-    exact_or_none,
     margin_text,
     percent,
     percent_column,
@@ -43,7 +42,7 @@ from cachecost.base.structs import replace
 from cachecost.providers.usage import ZERO
 from cachecost.views.bound_units import see_also
 from cachecost.views.streams import print_lines, report_console
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -55,6 +54,11 @@ from cachecost.views.tables.table import (
     hidden_note,
     render_table,
 )
+
+MOST_ALTERNATIVES = 3
+MOST_LINES = 10
+NARROWEST_PROSE = 30
+"""Cells that the column “what it does” needs to be shown."""
 
 
 def headline(whatif: WhatifReport) -> Iterator[str]:
@@ -107,7 +111,6 @@ def cost_words(whatif: WhatifReport) -> str:
 
 
 def joint_lines(joint: Combination, cost: Decimal, is_asked: bool = False) -> Iterator[str]:
-    """What several save together, and the sum of their single savings."""
     names = " + ".join(joint.names)
     if joint.cost is None or joint.saving is None:
         yield f"Together {names}: {joint.supported or NOT_EVALUATED}"
@@ -158,7 +161,6 @@ def action_lines(action: Action) -> Iterator[str]:
 
 
 def break_even_lines(edge: TTLBreakEven) -> Iterator[str]:
-    """When an hour pays, and what the pauses were."""
     short, middle, long = edge.pauses
     yield (
         f"pauses   {short:,} under 5 min, {middle:,} of 5–60 min, {long:,} of an hour and more; "
@@ -183,19 +185,15 @@ def _session(action: Action) -> str:
 
 
 def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
-    """All alternatives, their combination, actions, the break-even of the TTLs, and the error margins."""
     edge = whatif.break_even
     made: dict[str, Any] = {
         "format": 1,
         "calls": whatif.calls,
-        "cost_usd": exact(whatif.cost),
-        "simulated_usd": exact(whatif.simulated),
+        **pick_usd(whatif, "cost", "simulated"),
         "alternatives": [
             {
                 **pick(one, "name", "kind", "does"),
-                "cost_usd": exact_or_none(one.cost),
-                "most_usd": exact_or_none(one.most),
-                "saving_usd": exact_or_none(one.saving),
+                **pick_usd(one, "cost", "most", "saving"),
                 "share": _float(one.share),
                 **pick(one, "calls_changed", "extra_calls"),
                 "error_usd": exact(one.error),
@@ -228,12 +226,9 @@ def whatif_object(whatif: WhatifReport) -> dict[str, Any]:
         made["actions"] = [
             {
                 **pick(one, "name", "at"),
-                "price_usd": exact(one.price),
-                "cost_usd": exact(one.cost),
-                "cost_without_usd": exact(one.cost_without),
+                **pick_usd(one, "price", "cost", "cost_without"),
                 "tokens_lost": one.lost,
-                "then_usd": exact(one.then),
-                "then_without_usd": exact(one.then_without),
+                **pick_usd(one, "then", "then_without"),
                 **pick(one, "pays_after", "assumption", "session", "file", "line"),
             }
             for one in whatif.actions
@@ -248,16 +243,9 @@ def _float(number: Decimal | float | None) -> float | None:
 def _jointly(joint: Combination) -> dict[str, Any]:
     return {
         "names": list(joint.names),
-        "cost_usd": exact_or_none(joint.cost),
-        "saving_usd": exact_or_none(joint.saving),
-        "sum_of_parts_usd": exact(joint.sum_of_parts),
-        "best_part_usd": exact(joint.best_part),
+        **pick_usd(joint, "cost", "saving", "sum_of_parts", "best_part"),
         **pick(joint, "why", "supported"),
     }
-
-
-MOST_ALTERNATIVES = 3
-MOST_LINES = 10
 
 
 def print_brief(whatif: WhatifReport, arguments: str, stream: IO[str]) -> None:
@@ -330,12 +318,7 @@ def _token_words(whatif: WhatifReport, best: Alternative | None = None) -> str:
     return " ".join(filter(None, (whatif.token_source, margin_text(whatif.error_margin), on_best)))
 
 
-NARROWEST_PROSE = 30
-"""Cells that the column “what it does” needs to be shown."""
-
-
 def print_whatif(whatif: WhatifReport, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, PIPE_WIDTH)
     print_lines(console, headline(whatif))
     if whatif.jointly:
@@ -388,7 +371,6 @@ def _alternatives_table(alternatives: Sequence[Alternative]) -> Table:
 
 
 def _closing(whatif: WhatifReport) -> Iterator[str]:
-    """What the data do not say, what is assumed, and how sure all of this is."""
     doubtful = [
         one for one in whatif.alternatives if one.saving is not None and one.supported.startswith(NOT_SUPPORTED)
     ]

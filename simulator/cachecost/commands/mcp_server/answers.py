@@ -22,6 +22,10 @@ from cachecost.commands.diagnostics import exit_code, print_diagnostic
 Row = dict[str, Any]
 Usd = str
 """A decimal number of USD."""
+RANKED_BY = {**dict.fromkeys(("rows", "rewrites", "calls", "findings"), "cost_usd"), "alternatives": "saving_usd"}
+"""Lists that are sorted before they are cut, and by what; others keep their order."""
+MODEL_FIELDS = ("host", "id", "aliases", "released", "retired", "prices")
+RULE_FIELDS = ("minimum_tokens", "context_window", "ttl_s", "accepted_ttls", "maximum_breakpoints", "matching")
 
 
 class CutList(BaseModel):
@@ -108,16 +112,6 @@ class ModelsAnswer(Answer):
     models: list[Row]
 
 
-RANKED_BY = {
-    "rows": "cost_usd",
-    "rewrites": "cost_usd",
-    "calls": "cost_usd",
-    "findings": "cost_usd",
-    "alternatives": "saving_usd",
-}
-"""Lists that are sorted before they are cut, and by what; others keep their order."""
-
-
 def cut_answer(answer: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """`answer` with no list longer than `limit`, and `cut`, which names those that were."""
     made, cut = dict(answer), []
@@ -129,10 +123,6 @@ def cut_answer(answer: Mapping[str, Any], limit: int) -> dict[str, Any]:
         made[name] = ranked[:limit]
         cut.append({"field": name, "shown": limit, "of": len(rows)})
     return made | {"cut": cut}
-
-
-MODEL_FIELDS = ("host", "id", "aliases", "released", "retired", "prices")
-RULE_FIELDS = ("minimum_tokens", "context_window", "ttl_s", "accepted_ttls", "maximum_breakpoints", "matching")
 
 
 def brief_model(row: Row) -> Row:

@@ -45,6 +45,13 @@ Limit = Annotated[int, Field(ge=1, le=500, description="Rows of a list at most, 
 TokenCount = Annotated[int, Field(ge=0, le=10**8)]
 _ONE_AT_A_TIME = threading.Lock()
 """A command that runs has the stdout and stderr of the process."""
+RULEBOOK = "rulebook.md"
+PACKAGE = Path(cachecost.__file__).parent
+INSTRUCTIONS = (
+    "What prompt caching costs. Ask bill first: what sessions cost, what was written again, and which setting helps. "
+    "next_message prices what comes next, before the money is spent. All tools only read files of this machine."
+)
+MARKDOWN = "text/markdown"
 
 
 def bill(
@@ -204,10 +211,6 @@ def _paths(named: Sequence[str]) -> list[str]:
     return ["--", *named]
 
 
-RULEBOOK = "rulebook.md"
-PACKAGE = Path(cachecost.__file__).parent
-
-
 def pages() -> Path:
     """The folder of the pages: in an installed package, or the documentation of the checkout."""
     installed = PACKAGE / "pages"
@@ -227,15 +230,7 @@ def code_page(code: str) -> str:
     return known[code.upper()].read_text(encoding="utf-8")
 
 
-INSTRUCTIONS = (
-    "What prompt caching costs. Ask bill first: what sessions cost, what was written again, and which setting helps. "
-    "next_message prices what comes next, before the money is spent. All tools only read files of this machine."
-)
-MARKDOWN = "text/markdown"
-
-
 def make_server() -> MCPServer[None]:
-    """A server that is ready to run."""
     server = MCPServer[None]("cachecost", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     for tool in TOOLS:
         annotations = ToolAnnotations(

@@ -67,6 +67,19 @@ SETTINGS: dict[str, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "cachecost",
 }
+VARIABLES = {
+    **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
+    **{colour: name for name, colour in CLASS_COLOURS.items()},
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    PAPER: "paper",
+}
+"""Colour as matplotlib writes it, to the page's name for it."""
+COLOUR = re.compile("|".join(VARIABLES))
+NUMBER = re.compile(r"(-?\d+\.\d)\d+")
+NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
+PLACED = re.compile(r'( d="|translate\()([^")]*)')
 
 
 @contextmanager
@@ -80,7 +93,6 @@ def house_style() -> Iterator[None]:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG, the same bytes each time."""
     return _figure_bytes(figure, "svg", metadata={"Date": None, "Creator": None, "Type": None, "Format": None})
 
 
@@ -127,13 +139,11 @@ def draw_title(figure: Figure, title: str) -> float:
 
 
 def title_height(title: str) -> float:
-    """Inches of a title, one to three lines."""
     lines = wrap_text(bind_units(title), WIDTH - 2 * MARGIN, TITLE_SIZE, lines=TITLE_LINES, bold=True)
     return len(lines) * TITLE_SIZE * 1.35 / POINTS_PER_INCH
 
 
 def widest(texts: Sequence[str], size: float = TEXT_SIZE, *, bold: bool = False) -> float:
-    """Inches of the widest of `texts`."""
     return max((text_width(text, size, bold=bold) for text in texts), default=0.0)
 
 
@@ -144,27 +154,10 @@ def _figure_bytes(figure: Figure, kind: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-VARIABLES = {
-    **{colour: f"line{number}" for number, colour in enumerate(LINE_COLOURS)},
-    **{colour: name for name, colour in CLASS_COLOURS.items()},
-    INK: "ink",
-    MUTED: "muted",
-    RULE: "rule",
-    PAPER: "paper",
-}
-"""Colour as matplotlib writes it, to the page's name for it."""
-COLOUR = re.compile("|".join(VARIABLES))
-NUMBER = re.compile(r"(-?\d+\.\d)\d+")
-DROPPED = re.compile(r"\s*<(metadata|style)\b.*?</\1>", re.DOTALL)
-NAMED = re.compile(r'(id="|(?:xlink:)?href="#|url\(#)([^")]+)')
-PLACED = re.compile(r'( d="|translate\()([^")]*)')
-
-
 def inline(figure: Figure, name: str, says: str) -> Markup:
     """The figure as an element of the page; `name` begins its ids, `says` is its alternative text."""
     text = svg(figure).decode("utf-8")
-    text = text[text.index("<svg") :].strip()
-    text = DROPPED.sub("", text)
+    text = re.sub(r"\s*<(metadata|style)\b.*?</\1>", "", text[text.index("<svg") :].strip(), flags=re.DOTALL)
     # a tenth of a point in coordinates, also in those of glyphs, whose units are small
     text = PLACED.sub(lambda found: found[1] + NUMBER.sub(r"\1", " ".join(found[2].split())), text)
     text = NAMED.sub(
@@ -186,7 +179,6 @@ def dark_style() -> str:
 
 
 def standalone_svg(figure: Figure, title: str) -> str:
-    """The text of the file; the same figure gives the same bytes."""
     text = svg(figure).decode("utf-8")
     begin = text.index(">", text.index("<svg")) + 1
     opening = text[:begin].replace("<svg ", '<svg role="img" ', 1)

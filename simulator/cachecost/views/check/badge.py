@@ -47,13 +47,8 @@ def badge_words(check: CheckObject, shows: str) -> tuple[str, str]:
     rate = percent(Decimal(read) / total) if total else UNKNOWN
     mean = sum((Decimal(one["cost_usd"]) for one in sessions), Decimal(0)) / len(sessions) if sessions else None
     cost = f"{dollars(mean)} a session"
-    words = {
-        "hit-rate": ("cache hit rate", rate),
-        "cost": ("prompts", cost),
-        "both": ("cache", f"{rate} hits · {cost}"),
-    }
-    label, value = words[shows]
-    return label, value
+    both = f"{rate} hits · {cost}"
+    return {"hit-rate": ("cache hit rate", rate), "cost": ("prompts", cost), "both": ("cache", both)}[shows]
 
 
 def _width(text: str) -> int:

@@ -27,7 +27,6 @@ SEVERITIES = {"fail": "major", "not_comparable": "minor"}
 
 
 def render(check: Mapping[str, Any]) -> str:
-    """The text of the JSON file."""
     findings = []
     about: tuple[str, ...]
     for one in with_changes_once(ranked_budgets(check)):

@@ -31,12 +31,10 @@ NAME, LABEL, PANEL = 0.22, 0.22, 0.82
 GAP = 1.0
 LABELLED = 8
 """Commits of a panel that are all labelled; of more, the first, the last and those whose figure changed most."""
-MOST_COMMITS = 40
 EDGE = 0.07
 """Of the width of a panel, left free at its sides for the names of the first and the last commit."""
 ABOVE, BELOW = 6, -13
 """Points between a dot and its figure: below where the line comes from above."""
-MOST_SCENARIOS = 8
 COST_COLOUR, RATE_COLOUR = LINE_COLOURS[1], LINE_COLOURS[0]
 
 
@@ -51,10 +49,9 @@ class ScenarioHistory:
 
 
 def history_svg(entries: Sequence[HistoryEntry]) -> str:
-    """The text of the SVG file; the same entries give the same bytes."""
     histories = scenario_histories(entries)
     title = history_title(histories)
-    shown, is_named = histories[:MOST_SCENARIOS], len(histories) > 1
+    shown, is_named = histories[:8], len(histories) > 1
     with house_style():
         head = MARGIN + title_height(title) + 0.15
         height = head + ROW * max(1, len(shown)) + MARGIN - (0 if is_named else NAME)
@@ -90,7 +87,7 @@ def scenario_histories(entries: Sequence[HistoryEntry]) -> list[ScenarioHistory]
     for name, found in by_scenario.items():
         if last := found[-1].strategies:
             strategy = AS_RECORDED if AS_RECORDED in last else next(iter(last))
-            own = [one for one in found if strategy in one.strategies][-MOST_COMMITS:]
+            own = [one for one in found if strategy in one.strategies][-40:]
             commits = [one.commit[:7] if one.commit else str(one.day or "?") for one in own]
             histories.append(ScenarioHistory(name, strategy, commits, [one.strategies[strategy] for one in own]))
     return histories
@@ -129,7 +126,14 @@ def _draw(
     axes.spines["bottom"].set_color(RULE)
     beside = EDGE * max(len(values) - 1, 1)
     axes.set_xlim(-beside, max(len(values) - 1, 1) + beside)
-    shown = _labelled(values)
+    # the commits whose figures are written: all of few; else the first, the last and the largest steps, apart
+    shown = list(range(len(values)))
+    if len(values) > LABELLED:
+        shown, apart = [0, len(values) - 1], -(-len(values) // LABELLED)
+        for at in sorted(range(1, len(values) - 1), key=lambda at: (-abs(values[at] - values[at - 1]), at)):
+            if values[at] != values[at - 1] and all(abs(at - one) >= apart for one in shown):
+                shown.append(at)
+        shown.sort()
     axes.set_xticks(shown, [inert(commits[at]) for at in shown])
     axes.tick_params(axis="x", length=0)
     for at in shown:
@@ -139,16 +143,3 @@ def _draw(
             is_top = values[at] >= highest - 0.1 * (max(values) - min(values))
             offset = (0, ABOVE if is_top else BELOW)
             axes.annotate(words[at], (at, values[at]), offset, textcoords="offset points", ha="center", size=SMALL_SIZE)
-
-
-def _labelled(values: Sequence[float]) -> list[int]:
-    """The commits whose figures are written: all of few; else the first, the last and the largest steps, apart."""
-    if len(values) <= LABELLED:
-        return list(range(len(values)))
-    shown = [0, len(values) - 1]
-    apart = -(-len(values) // LABELLED)
-    steps = sorted(range(1, len(values) - 1), key=lambda at: (-abs(values[at] - values[at - 1]), at))
-    for at in steps:
-        if values[at] != values[at - 1] and all(abs(at - one) >= apart for one in shown):
-            shown.append(at)
-    return sorted(shown)

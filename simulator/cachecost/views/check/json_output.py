@@ -28,11 +28,14 @@ def check_object(
     volumes: Mapping[str, int] = NO_VOLUMES,
     lines: Mapping[tuple[str, ...], SourceLine] = NO_LINES,
 ) -> dict[str, Any]:
-    """A check as JSON: decimals as text, null where a figure cannot be known.
-
-    `volumes` are sessions a day by scenario; they win over `sessions_per_day`. `lines` are the source lines of changes,
-    by the texts to search them by.
-    """
+    """A check as JSON: decimals as text, null where a figure cannot be known. `volumes` are sessions a day by scenario,
+    and win over `sessions_per_day`; `lines` are the source lines of changes, by the texts to search them by."""
+    # commands that accept the scenarios whose broken budget a new baseline fixes
+    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
+    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
+    complete = [one.scenario for one in broken if (one.scenario, one.strategy) not in incomplete]
+    sets = "".join(f" --set {quote(text)}" for text in result.sets)
+    files = [result.files[name] for name in complete if name in result.files]
     daily = [volumes.get(cost.scenario, sessions_per_day) for cost in result.costs]
     check: dict[str, Any] = {
         "format": 1,
@@ -41,7 +44,7 @@ def check_object(
             {
                 **pick(one, "scenario", "strategy", "budget"),
                 "limit": exact(one.limit),
-                "actual": _optional(one.actual),
+                "actual": _rounded(one.actual),
                 **pick(one, "verdict", "message"),
                 "file": one.place and one.place.file,
                 "line": one.place and one.place.line,
@@ -59,7 +62,7 @@ def check_object(
             }
             for cost in result.costs
         ],
-        "accept": _accept_commands(result),
+        "accept": list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in files)),
         "sessions": list(map(_session, result.costs, daily)),
         "prompt_changes": [
             {
@@ -75,22 +78,6 @@ def check_object(
         both = zip(result.costs, daily, strict=True)
         check["project"] = [_projection(cost, sessions) for cost, sessions in both if sessions is not None]
     return check
-
-
-def _accept_commands(result: BudgetResult) -> list[str]:
-    """Commands that accept the scenarios whose broken budget a new baseline fixes."""
-    incomplete = {(cost.scenario, cost.strategy) for cost in result.costs if cost.errors}
-    broken = [one for one in result.budgets if one.verdict != "pass" and one.budget == "max_regression"]
-    complete = [one.scenario for one in broken if (one.scenario, one.strategy) not in incomplete]
-    sets = "".join(f" --set {quote(text)}" for text in result.sets)
-    files = [result.files[name] for name in complete if name in result.files]
-    return list(dict.fromkeys(f"cachecost check --update {file}{sets}" for file in files))
-
-
-def _exact_rounded(actual: Decimal) -> str:
-    """An average or a share may have any number of digits; 28 are written."""
-    with localcontext(prec=28):
-        return exact(+actual)
 
 
 def _change(change: CostChange, line: SourceLine | None) -> dict[str, Any]:
@@ -116,28 +103,30 @@ def _session(cost: StrategyCost, sessions_per_day: int | None) -> dict[str, Any]
     if sessions_per_day is not None and day is not None:
         found = {"sessions_per_day": str(sessions_per_day), "from": "option", "days": None}
     elif volume.days is not None and day is not None:
-        share = _exact_rounded(exact_share(volume.sessions, volume.days))
+        share = _rounded(exact_share(volume.sessions, volume.days))
         found = {"sessions_per_day": share, "from": "recording", "days": volume.days}
     return {
         **pick(cost, "scenario", "strategy"),
         "sessions": volume.sessions,
-        "cost_usd": _optional(exact_share(cost.cost, volume.sessions)),
-        "baseline_usd": None if before is None else _optional(exact_share(before, volume.sessions)),
+        "cost_usd": _rounded(exact_share(cost.cost, volume.sessions)),
+        "baseline_usd": None if before is None else _rounded(exact_share(before, volume.sessions)),
         "input_tokens": cost.reads.input,
         "cache_read_input_tokens": cost.reads.read,
         "output_tokens": cost.output_tokens,
-        "hit_rate": _optional(rates[0]),
-        "baseline_hit_rate": _optional(rates[1]),
-        "usd_per_day": _optional(day),
-        "baseline_usd_per_day": _optional(day_before),
-        "usd_per_month": _optional(day and day * DAYS_A_MONTH),
-        "baseline_usd_per_month": _optional(day_before and day_before * DAYS_A_MONTH),
+        "hit_rate": _rounded(rates[0]),
+        "baseline_hit_rate": _rounded(rates[1]),
+        "usd_per_day": _rounded(day),
+        "baseline_usd_per_day": _rounded(day_before),
+        "usd_per_month": _rounded(day and day * DAYS_A_MONTH),
+        "baseline_usd_per_month": _rounded(day_before and day_before * DAYS_A_MONTH),
         "volume": found,
     }
 
 
-def _optional(amount: Decimal | None) -> str | None:
-    return None if amount is None else _exact_rounded(amount)
+def _rounded(amount: Decimal | None) -> str | None:
+    """An average or a share may have any number of digits; 28 are written."""
+    with localcontext(prec=28):
+        return None if amount is None else exact(+amount)
 
 
 def _prompt_change(change: PromptChange, line: SourceLine | None) -> dict[str, Any]:
@@ -166,7 +155,7 @@ def _projection(cost: StrategyCost, sessions: int) -> dict[str, Any]:
         **pick(cost, "scenario", "strategy"),
         "sessions_per_day": sessions,
         "days": DAYS_A_MONTH,
-        "usd_per_month": _exact_rounded(month),
-        "low_usd": _exact_rounded(month * (1 - error_margin)),
-        "high_usd": _exact_rounded(month * (1 + error_margin)),
+        "usd_per_month": _rounded(month),
+        "low_usd": _rounded(month * (1 - error_margin)),
+        "high_usd": _rounded(month * (1 + error_margin)),
     }

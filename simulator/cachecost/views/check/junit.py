@@ -15,7 +15,6 @@ ELEMENTS = {"fail": "failure", "not_comparable": "error"}
 
 
 def render(check: CheckObject) -> str:
-    """The text of the XML file."""
     suites = Element("testsuites", {"name": "cachecost", **_counts(check["budgets"])})
     prompt_lines: dict[str, list[str]] = {}
     for one in shown_comparisons(check):

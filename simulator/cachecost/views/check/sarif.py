@@ -43,7 +43,6 @@ ACCEPT = "Undo what made it so, or accept it: `cachecost check --update`, and fo
 
 
 def render(check: CheckObject) -> str:
-    """The text of the SARIF file."""
     results = []
     for budget in check["budgets"]:
         if level := LEVELS.get(budget["verdict"]):

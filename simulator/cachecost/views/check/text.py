@@ -46,7 +46,6 @@ def text_lines(check: CheckObject) -> list[str]:
 
 
 def ranked_budgets(check: CheckObject) -> list[CheckObject]:
-    """The budgets, what broke first."""
     return sorted(check["budgets"], key=lambda one: RANKS.index(one["verdict"]))
 
 
@@ -86,8 +85,7 @@ def projection_words(one: CheckObject) -> str:
 
 def shown_comparisons(check: CheckObject) -> list[CheckObject]:
     """Of each scenario the strategy whose budget broke, else one whose cost changed, else the first; where its prompts
-    and its dollars changed, or where a budget of the scenario does not hold.
-    """
+    and its dollars changed, or where a budget of the scenario does not hold."""
     by_scenario: dict[str, list[CheckObject]] = {}
     for one in check["prompt_changes"]:
         by_scenario.setdefault(one["scenario"], []).append(one)
@@ -100,13 +98,11 @@ def shown_comparisons(check: CheckObject) -> list[CheckObject]:
 
 
 def has_failed(check: CheckObject, one: CheckObject) -> bool:
-    """Whether a budget of this scenario and strategy is broken."""
     key = one["scenario"], one["strategy"]
     return any((row["scenario"], row["strategy"]) == key and row["verdict"] == "fail" for row in check["budgets"])
 
 
 def ranked_changes(comparison: CheckObject) -> list[CheckObject]:
-    """The changes of a strategy, those that cost most first."""
     return sorted(comparison["changes"], key=lambda one: -Decimal(one["cost_usd"]))
 
 
@@ -154,7 +150,6 @@ def volume_words(session: CheckObject) -> str:
 
 
 def cost_words(change: CheckObject) -> str:
-    """ "+$0.58", or that it costs the same."""
     cost = Decimal(change["cost_usd"])
     return dollar_change(cost) if cost else "no change in cost"
 
@@ -235,7 +230,6 @@ def excerpt_lines(change: CheckObject) -> list[str]:
 
 
 def rest_words(comparison: CheckObject) -> str:
-    """What the dollars that no change has are for; "" where there are none."""
     rest = Decimal(comparison["rest"]["cost_usd"])
     if not rest:
         return ""
@@ -246,7 +240,6 @@ def rest_words(comparison: CheckObject) -> str:
 
 
 def change_lines(comparison: CheckObject) -> Iterator[tuple[CheckObject, str]]:
-    """Each change, the most expensive first, with its line of text."""
     for change in ranked_changes(comparison):
         place = place_words(change)
         yield change, f"{cost_words(change)}  {prompt_change_words(change)}{'  ' + place if place else ''}"

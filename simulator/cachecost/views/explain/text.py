@@ -21,7 +21,7 @@ from cachecost.views.bill.words import clock
 from cachecost.views.bound_units import see_also
 from cachecost.views.html.frame import Section, render_page
 from cachecost.views.streams import print_lines, report_console
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.tables.table import (
     COMPARISON,
     COUNT,
@@ -36,12 +36,16 @@ from cachecost.views.tables.table import (
 )
 from cachecost.views.timeline.picture import TimelineView, timeline_key
 
+CALLS_SHOWN = 6
+MOST = Decimal("0.9")
+"""Share of the avoidable dollars that the causes named in the first line make."""
+FIX_INDENT = 7
+"""Blanks before what follows the code of an example."""
+
 
 def call_name(finding: Finding, explanation: Explanation) -> str:
-    """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions.
-
-    The file is also named where the findings are of several files.
-    """
+    """ "session 1e0816ef call 14, 2026-02-09 07:10, file.jsonl:231"; "call 14" where the log has no sessions, with the
+    file where there are several."""
     place = f"{PurePath(finding.file).name}:{finding.line}" if finding.file and finding.line else ""
     if finding.session:
         name = f"session {short_session(finding.session)} call {finding.session_call}"
@@ -49,9 +53,6 @@ def call_name(finding: Finding, explanation: Explanation) -> str:
         return ", ".join(filter(None, (name, clock(time)[:16], place)))
     has_several = len({one.file for one in explanation.findings}) > 1
     return ", ".join(filter(None, (f"call {finding.call}", place if has_several else "")))
-
-
-CALLS_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +63,18 @@ class CauseGroup:
 
     @property
     def cost(self) -> Decimal:
-        """USD that are avoidable."""
         return sum((finding.cost for finding in self.findings), ZERO)
 
     @property
     def paid_again(self) -> Decimal:
-        """USD above the price of a read that was paid."""
         return sum((finding.paid_again for finding in self.findings), ZERO)
 
     @property
     def example(self) -> Finding:
-        """The most expensive finding."""
         return self.findings[0]
 
 
 def group_findings(explanation: Explanation) -> list[CauseGroup]:
-    """The findings by code, the most expensive code first."""
     return _by_code((*explanation.findings, *explanation.not_explained))
 
 
@@ -114,24 +111,19 @@ def call_numbers(findings: Sequence[Finding]) -> str:
 
 
 def explanation_object(explanation: Explanation) -> dict[str, Any]:
-    """An explanation as JSON; dollars are decimal strings of all digits. The findings' add up to `avoidable_usd`.
-
-    Where the calls have bills, necessary + avoidable + not explained = billed, exactly.
-    """
+    """An explanation as JSON. The findings' dollars add up to `avoidable_usd`; where the calls have bills, necessary +
+    avoidable + not explained = billed, exactly."""
     bill: dict[str, Any] = {}
     if explanation.billed is not None and explanation.necessary is not None:
         bill = {
-            "billed_usd": exact(explanation.billed),
-            "necessary_usd": exact(explanation.necessary),
+            **pick_usd(explanation, "billed", "necessary"),
             "not_explained_usd": exact(explanation.not_explained_usd),
             "not_explained": [_finding(finding) for finding in explanation.not_explained],
         }
     return {
         "format": 1,
         **pick(explanation, "strategy", "calls"),
-        "cost_usd": exact(explanation.cost),
-        "avoidable_usd": exact(explanation.avoidable),
-        "without_usd": exact(explanation.without),
+        **pick_usd(explanation, "cost", "avoidable", "without"),
         "findings": [_finding(finding) for finding in explanation.findings],
         "notes": [_finding(note) for note in explanation.notes],
         **({} if explanation.lower_bound is None else {"lower_bound_usd": exact(explanation.lower_bound)}),
@@ -149,8 +141,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "since_call": finding.since,
         "layer": str(finding.layer),
         **pick(finding, "block", "tokens"),
-        "cost_usd": exact(finding.cost),
-        "paid_again_usd": exact(finding.paid_again),
+        **pick_usd(finding, "cost", "paid_again"),
         **pick(finding, "message", "excerpt"),
         "behind": finding.is_behind,
         **pick(
@@ -160,14 +151,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-MOST = Decimal("0.9")
-"""Share of the avoidable dollars that the causes named in the first line make."""
-FIX_INDENT = 7
-"""Blanks before what follows the code of an example."""
-
-
 def print_explanation(explanation: Explanation, stream: IO[str], arguments: str = "") -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width. `arguments` are the logs, as they were typed."""
     console = report_console(stream, PIPE_WIDTH)
     groups = group_findings(explanation)
     print_lines(console, headline(explanation, groups))
@@ -197,7 +181,6 @@ def print_explanation(explanation: Explanation, stream: IO[str], arguments: str 
 
 
 def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator[str]:
-    """The answer: what it cost, what of that was avoidable, and how many causes make most of it."""
     name = f"{explanation.strategy}   " if explanation.strategy else ""
     if (billed := explanation.billed) is not None:
         amounts = ((explanation.avoidable, "avoidable"), (explanation.not_explained_usd, "not explained"))
@@ -220,7 +203,6 @@ def headline(explanation: Explanation, groups: Sequence[CauseGroup]) -> Iterator
 
 
 def closing(explanation: Explanation) -> Iterator[str]:
-    """What remains, and how sure all of this is."""
     if explanation.findings:
         rest = explanation.calls - len({finding.call for finding in explanation.findings})
         yield ""
@@ -251,10 +233,7 @@ def closing(explanation: Explanation) -> Iterator[str]:
 def explain_page(
     source: str, explanations: Sequence[Explanation], again: str, timelines: Sequence[Sequence[TimelineView]] = ()
 ) -> str:
-    """The avoidable cost of each strategy of a scenario, or of a log. `again` is the command that makes the page.
-
-    `timelines` are those of each explanation.
-    """
+    """The avoidable cost of each strategy, or of a log. `again` is the command that makes the page."""
     shown = [*timelines, *[()] * (len(explanations) - len(timelines))]
     sections = []
     for number, (explanation, views) in enumerate(zip(explanations, shown, strict=True), 1):

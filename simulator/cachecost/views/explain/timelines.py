@@ -21,8 +21,6 @@ from cachecost.views.bill.words import project_names, session_names
 from cachecost.views.timeline.columns import CallColumn, rewritten_by_call
 from cachecost.views.timeline.picture import TimelineScale, TimelineView, longest_prompt, timeline_view, usage_sentence
 
-MOST_SESSIONS = 4
-
 
 def account_timelines(number: int, account: BillAccount) -> list[TimelineView]:
     """The sessions that paid most to write again what had been cached; the first is open."""
@@ -34,7 +32,7 @@ def account_timelines(number: int, account: BillAccount) -> list[TimelineView]:
         projects[key] = file.project
     for one in account.rewrites:
         paid[session_key(one.file, one.call)] += one.cost or ZERO
-    keys = sorted(paid, key=lambda key: (-paid[key], key))[:MOST_SESSIONS]
+    keys = sorted(paid, key=lambda key: (-paid[key], key))[:4]
     calls, folders = session_timelines(account, keys), project_names(projects.values())
     names = session_names(paid)
     titles = [" · ".join(filter(None, (names[key], folders[projects[key]]))) for key in keys]

@@ -31,7 +31,7 @@ from cachecost.views.fidelity.text import (
     part_table,
     score_table,
 )
-from cachecost.views.html.frame import render_page, write_page
+from cachecost.views.html.frame import render_page
 
 HEIGHT = 4.2
 TICKS = (10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -41,13 +41,11 @@ KINDS = {
     "unknown": (LINE_COLOURS[7], "x"),
     "range": (LINE_COLOURS[4], "^"),
 }
+PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
 
 
 def residual_figure(fidelity: Fidelity, title: str) -> Figure:
-    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors.
-
-    Without a `title` nothing is written above it.
-    """
+    """A point a call: billed prompt length against the error of the predicted one; both axes grow by factors."""
     with house_style():
         figure = Figure(figsize=(WIDTH, HEIGHT))
         top = draw_title(figure, title) if title else 0.0
@@ -80,14 +78,6 @@ def signed_error(one: Judgement) -> float:
     return (one.predicted.total_input - billed) / billed if billed else 0.0
 
 
-PICTURE, PAGE, RESULT = "residuals.svg", "report.md", "result.json"
-
-
-def write_html(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], path: Path) -> None:
-    """The page with its chart inside, no network; written whole or not at all. Raises OSError."""
-    write_page(path, fidelity_page(fidelity, evidence, claims))
-
-
 def write_evidence(
     fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence], folder: Path, again: str
 ) -> Path:
@@ -102,7 +92,6 @@ def write_evidence(
 
 
 def fidelity_page(fidelity: Fidelity, evidence: Sequence[Evidence], claims: Sequence[Evidence] = ()) -> str:
-    """The page as text, the same bytes each time."""
     title = headline(Score("all", anthropic_judgements(fidelity)))
     return render_page(
         "fidelity.html",

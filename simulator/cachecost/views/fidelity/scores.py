@@ -20,6 +20,9 @@ GROUPS: dict[str, Key] = {
     "feature": lambda one: one.features,
 }
 """The ways a summary is broken down; a call counts under each of its features."""
+FITTED, HELD_OUT = "fitted", "held out"
+PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
+"""Whether a recording of this part is held out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,10 @@ class Score:
 
     @property
     def knowable(self) -> int:
-        """How many hits and cold starts were judged."""
         return self.hits + self.cold
 
     @property
     def right(self) -> int:
-        """How many of them are exact."""
         return self.exact_hits + self.exact_cold
 
     @property
@@ -131,11 +132,6 @@ def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
     return sum(known, ZERO) if known else None
 
 
-FITTED, HELD_OUT = "fitted", "held out"
-PARTS: dict[str, bool] = {FITTED: False, HELD_OUT: True}
-"""Whether a recording of this part is held out."""
-
-
 @dataclass(frozen=True, slots=True)
 class HostPart:
     """A host's recordings of one part: how many files of how many clients, and their scores."""
@@ -169,7 +165,6 @@ class Coverage:
 
 
 def select_part(judgements: Iterable[Judgement], part: str) -> list[Judgement]:
-    """The judgements of the recordings in a part (`PARTS`)."""
     return [one for one in judgements if is_held_out(PurePath(one.source).name) == PARTS[part]]
 
 
@@ -186,11 +181,9 @@ def host_parts(fidelity: Fidelity) -> list[HostPart]:
 
 
 def coverages(fidelity: Fidelity) -> list[Coverage]:
-    """The coverage of the range of each host that has one, then that of each tokenizer's error margin.
-
-    Of a margin: calls of one pass whose whole prompt, with no length from a bill, is billed within it. The results of
-    server tools and what an explicit cache object holds are in no request: calls with them tell nothing of a counter.
-    """
+    """The coverage of the range of each host that has one, then that of each tokenizer's error margin: of calls of one
+    pass, counted without any bill, and without what no request holds (results of server tools, explicit cache
+    objects)."""
     found = []
     ranged = [one for one in fidelity.judgements if one.has_range]
     for host, share in sorted({(one.host, one.coverage) for one in ranged}):

@@ -48,13 +48,63 @@ EXACT_SHARE = 0.95
 """Of a host's knowable hits and cold starts: from here on its reads count as predicted exactly."""
 HELD_SHARE = 0.9
 """Of a host's calls with a range: from here on the range counts as one that holds."""
+SCORE_HEADERS = (
+    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
+    *("billed", "off by", "billed, unknown"),
+)
+RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
+HOST_HEADERS = (
+    *("caches", "what recordings say", "calls", "hits exact", "cold exact"),
+    *("in range (stated)", "range width", "unknown", "worst"),
+)
+HOST_RANKS = {"worst": ZERO_CLASS, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
+PART_HEADERS = (
+    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
+    *("unknown", "95th", "billed", "off by", "remark"),
+)
+MOST_PLACES = 3
+MOST_ROWS, LONGEST_NAME = 20, 40
+INTRODUCTION = """\
+Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
+calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
+tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
+judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
+alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
+by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
+of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
+not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
+times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
+"""
+HOSTS = """\
+Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
+the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
+hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
+say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
+how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
+as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
+is off."""
+
+PARTS = """\
+A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
+constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
+cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
+predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
+judged calls, or one client."""
+
+COVERAGE = """\
+A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
+length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
+server tools, what an explicit cache object holds) are left out."""
+
+ASSUMPTIONS = """\
+The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
+MOST_MISMATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class HostScore:
-    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are
-    the judged calls that were to read something and read nothing, `clients` who recorded the judged calls, `models` how
-    many they were of."""
+    """`worst` is the farthest that a judged read is off, in tokens; of a range, how far it is outside. `missed` are the
+    judged calls that were to read something and read nothing; `clients` and `models` are those of the judged calls."""
 
     host: str
     matching: str
@@ -118,12 +168,9 @@ def exactness_sentences(fidelity: Fidelity) -> list[str]:
     """Which hosts are predicted exactly, which in a range that holds, and which in neither way: a sentence each."""
     recorded = sorted({one.host for one in fidelity.main})
     totals = [Score(host, [one for one in fidelity.main if one.host == host]) for host in recorded]
-    certain = [
-        one for one in totals if one.hits or not (one.ranges or one.spanning)
-    ]  # cold starts say little of a range
-    exact = {
-        one.name: _share(one.right, one.knowable) for one in certain if one.right >= EXACT_SHARE * one.knowable > 0
-    }
+    # cold starts say little of a range
+    sure = [one for one in totals if one.hits or not (one.ranges or one.spanning)]
+    exact = {one.name: _share(one.right, one.knowable) for one in sure if one.right >= EXACT_SHARE * one.knowable > 0}
     ranged = {one.name: _share(one.held, one.ranges) for one in totals if one.held >= HELD_SHARE * one.ranges > 0}
     neither = dict.fromkeys((host for host in recorded if host not in exact and host not in ranged), "")
     found = {
@@ -140,7 +187,6 @@ def _share(right: int, of: int) -> str:
 
 
 def has_other_hosts(fidelity: Fidelity) -> bool:
-    """Whether more than Anthropic's own host was recorded."""
     return any(one.host != "anthropic" for one in fidelity.judgements)
 
 
@@ -150,7 +196,6 @@ def anthropic_judgements(fidelity: Fidelity) -> list[Judgement]:
 
 
 def basis_sentence(fidelity: Fidelity) -> str:
-    """What the first figures rest on."""
     own = anthropic_judgements(fidelity)
     totals, trivial = Score("own", own), first_cold_starts(own)
     unit = "step" if own and own[0].is_identity else "request"
@@ -184,27 +229,7 @@ def _right_words(totals: Score, hits: str = "hits") -> str:
     return f"{totals.exact_hits:,} of {totals.hits:,} {hits} and {cold}"
 
 
-SCORE_HEADERS = (
-    *("calls", "hits exact", "cold exact", "unknown", "median error", "95th"),
-    *("billed", "off by", "billed, unknown"),
-)
-RANKS = {"billed, unknown": DETAIL, "95th": COMPARISON, "unknown": COUNT}
-HOST_HEADERS = (
-    *("caches", "what recordings say", "calls", "hits exact", "cold exact"),
-    *("in range (stated)", "range width", "unknown", "worst"),
-)
-HOST_RANKS = {"worst": ZERO_CLASS, "unknown": COUNT, "caches": COUNT, "what recordings say": COMPARISON}
-PART_HEADERS = (
-    *("part", "files", "clients", "calls", "hits exact", "cold exact", "cold, wrote", "in range", "range width"),
-    *("unknown", "95th", "billed", "off by", "remark"),
-)
-COVERAGE_HEADERS = ("holds for", "stated", "fitted", "held out", "range width", "remark")
-MOST_PLACES = 3
-MOST_ROWS, LONGEST_NAME = 20, 40
-
-
 def score_table(fidelity: Fidelity, group: str) -> Table:
-    """The scores of each project, model or feature (`GROUPS`)."""
     rows = [
         (
             row.name,
@@ -290,17 +315,16 @@ def part_table(fidelity: Fidelity) -> Table:
 
 
 def coverage_table(fidelity: Fidelity) -> Table:
-    """How often each range and each error margin holds."""
     rows = []
     for one in coverages(fidelity):
         parts = (one.fitted, one.held_out)
         shares = [f"{held:,} of {calls:,} ({percent(held / calls)})" if calls else "" for held, calls in parts]
         rows.append((one.what, one.stated, *shares, one.width, "thin" if one.is_thin else ""))
-    return build_table("How often ranges and error margins hold", COVERAGE_HEADERS, rows, words=2)
+    headers = ("holds for", "stated", "fitted", "held out", "range width", "remark")
+    return build_table("How often ranges and error margins hold", headers, rows, words=2)
 
 
 def assumption_table(fidelity: Fidelity) -> Table:
-    """How many calls come out right under each value of an open assumption."""
     rows = [(one.switch, one.reading, f"{one.exact:,} of {one.knowable:,}") for one in fidelity.readings]
     caption = "Calls that are exact under each value of an assumption; the first one is the default"
     return build_table(caption, ("assumption", "value", "calls exact"), rows, words=2)
@@ -310,13 +334,11 @@ def difference_table(fidelity: Fidelity) -> Table:
     """The calls whose prediction differs from the bill; those that are unknown come last."""
     calls = sorted(fidelity.mismatches, key=lambda one: one.kind == "unknown")
     rows = [(one.kind, f"{one.source}:{one.line}", one.model, one.reason) for one in calls]
-    return build_table(
-        "Calls whose prediction differs from the bill", ("kind", "call", "model", "reason"), rows, words=4
-    )
+    headers = ("kind", "call", "model", "reason")
+    return build_table("Calls whose prediction differs from the bill", headers, rows, words=4)
 
 
 def evidence_table(evidence: Iterable[Evidence]) -> Table:
-    """The rules, and where each was seen in recorded bills."""
     rows = []
     for one in evidence:
         more = len(one.contradicted) - MOST_PLACES
@@ -404,8 +426,7 @@ def _mismatch(one: Judgement) -> dict[str, Any]:
         "cause": one.cause or None,
         "session": one.session,
         "project": one.folder,
-        "agent": one.agent,
-        "timestamp": one.timestamp,
+        **pick(one, "agent", "timestamp"),
     }
 
 
@@ -440,42 +461,6 @@ def _score(each: Score) -> dict[str, Any]:
         "warm_starts": each.warm,
         "cold_billed_a_write": each.cold_written,
     }
-
-
-INTRODUCTION = """\
-Each call below was recorded with its bill. Its prediction rests on the request alone and on the bills of *other*
-calls, never on its own; each recording is a cache of its own. A hit is **exact** if the same prefix was read and the
-tokens read are right within 2. A cold start is **exact** if nothing was read, as predicted; what was written is not
-judged. The first call of a conversation that reads what only an unrecorded earlier call can have written, or kept
-alive, is *unknown*: it is listed, it is in no figure of hits and cold starts, and its dollars stand apart from *off
-by*, which is predicted minus *billed* of the other calls. A call that continues a recorded one, or reads what no step
-of its host gives, counts as a hit that is not exact. The prompts that are far off (*95th*) hold what a request does
-not show the tokens of: results of server tools, what compaction left, images and PDFs. What was seen fewer than five
-times, or by one client, is *thin*. Of a transcript only usages are known: its steps are never summed with requests.
-"""
-HOSTS = """\
-Hosts that cache by themselves keep every prefix: a read is *unknown* only if it is longer than what earlier calls of
-the recording sent and the call continues none of them, and a hit is exact if it is the very number. They promise no
-hit: a call that another of their machines answers reads nothing, and counts against the prediction. Hosts that do not
-say how they match get a range from nothing to the ideal, which never counts as exact. *In range* has in brackets in
-how many calls the range is to hold; *range width* is the median one as a share of the prompt. A range that is as wide
-as the prompt (90% of it or more: *all*) predicts nothing and counts nowhere. *Worst* is how many tokens a judged call
-is off."""
-
-PARTS = """\
-A third of the recorded files of each source, chosen by a hash of their names, is *held out*: no fit of tokens,
-constants or ranges uses it. *Cold, wrote*: cold starts that were billed a write; the others sent nothing to be
-cached, or too little. *95th*: the error of the tokens of a prompt that 95 of 100 calls do not exceed. *Off by* is
-predicted minus *billed*, dollars of the input side; both leave out calls that are unknown. *Thin*: fewer than five
-judged calls, or one client."""
-
-COVERAGE = """\
-A range is right if it holds, and useful if it is narrow. An error margin is that of a count for which no bill gives a
-length: all prompts are counted anew for this table, without any bill. Prompts with what no request shows (results of
-server tools, what an explicit cache object holds) are left out."""
-
-ASSUMPTIONS = """\
-The first value of each assumption is the default. Equal numbers mean that no call here tells the values apart."""
 
 
 def evidence_markdown(
@@ -523,11 +508,7 @@ def headline(whole: Score) -> str:
     return f"{right}; prompts are {off} off at the median, {most} at the 95th percentile."
 
 
-MOST_MISMATCHES = 20
-
-
 def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
-    """Print to `stream`; rich respects NO_COLOR, pipes and the width."""
     console = report_console(stream, REPORT_WIDTH)
     # requests and transcripts apart: of a transcript only usages are known, and no sum may mix the two
     calls = f"{count_text(len(fidelity.requests), 'recorded call')} judged, none with its own bill in its sizes"
@@ -562,7 +543,6 @@ def print_fidelity(fidelity: Fidelity, stream: IO[str]) -> None:
 
 
 def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What was not judged, and why: a line for each reason."""
     places: dict[str, list[str]] = {}
     for where, why in not_judged:
         places.setdefault(why, []).append(where)
@@ -573,17 +553,13 @@ def _not_judged_lines(not_judged: Sequence[tuple[str, str]]) -> Iterator[str]:
         yield f"… and {len(places) - MOST_MISMATCHES:,} more reasons (--json has all)"
 
 
-def _range_words(whole: Score) -> str:
+def score_lines(whole: Score) -> list[str]:
     stated = f"stated for {'all' if whole.coverage == 1 else percent(whole.coverage)}"
     held = f"{whole.held:,} of {whole.ranges:,} ({stated}) hold" if whole.ranges else ""
     width = f"{percent(whole.width)} of the prompt wide at the median"
     more = "are as wide as the prompt and predict nothing"
-    return "; ".join(filter(None, (held, width, f"{whole.spanning:,} {more}" if whole.spanning else "")))
-
-
-def score_lines(whole: Score) -> list[str]:
-    """The score in sentences: hits, cold starts, what cannot be known, tokens, dollars."""
     wrote = f"{whole.cold_written:,} billed a write"
+    ranges = "; ".join(filter(None, (held, width, f"{whole.spanning:,} {more}" if whole.spanning else "")))
     misses = "1 miss is" if whole.late == 1 else f"{whole.late:,} misses are"
     late = f"; {misses} probably visibility lag" if whole.late else ""
     warm = f"; {count_text(whole.warm, 'warm start')}" if whole.warm else ""
@@ -595,5 +571,5 @@ def score_lines(whole: Score) -> list[str]:
         f"unknown    {whole.unknown:,} read what the recording cannot have written or kept alive{warm}",
         f"tokens     {percent(whole.median)} off at the median, {percent(whole.p95)} at the 95th percentile",
         f"dollars    {dollars(known.predicted)} predicted, {dollars(known.billed)} billed (input side){apart}",
-        *([f"ranges     {_range_words(whole)}"] if whole.width_in_words else []),
+        *([f"ranges     {ranges}"] if whole.width_in_words else []),
     ]

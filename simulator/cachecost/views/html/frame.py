@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cachecost.base.atomic_files import write_whole
 from cachecost.base.formatting import inert_text
 from cachecost.views.bound_units import bind_units_in_html
 from cachecost.views.charts.palette import CLASS_COLOURS, DARK_COLOURS, PAGE_COLOURS
@@ -36,11 +34,6 @@ def render_page(template: str, **facts: Any) -> str:
     colours = {"colours": PAGE_COLOURS, "dark_colours": DARK_COLOURS, "class_colours": CLASS_COLOURS}
     text = inert_text(_environment().get_template(template).render(**colours, **facts))
     return bind_units_in_html(text)
-
-
-def write_page(path: Path, text: str) -> None:
-    """Write the page whole, or leave what was there. Raises OSError."""
-    write_whole(path, text.encode("utf-8"))
 
 
 @cache

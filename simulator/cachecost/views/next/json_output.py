@@ -41,13 +41,11 @@ def next_object(
         "cold": price_object(choice.message.cold),
         "alternatives": [
             {
-                "kind": one.kind,
-                "name": one.name,
+                **pick(one, "kind", "name"),
                 "cost_usd": exact_or_none(one.cost),  # with what has to be paid `first`
                 "usage": one.usage.usage.wire(),
                 "first": price_object(one.first) if one.first else None,
-                "breaks_even_after": one.breaks_even_after,
-                "note": one.note,
+                **pick(one, "breaks_even_after", "note"),
             }
             for one in choice.alternatives
         ],
@@ -62,8 +60,7 @@ def next_object(
         "keep_alive": advice
         and {
             "cost_usd": exact(advice.cost),
-            "worth_up_to": advice.worth_up_to,
-            "advised": advice.advised,
+            **pick(advice, "worth_up_to", "advised"),
             "saved_usd": exact(advice.saved),
             "pauses": advice.pauses,
             "send_at": iso_or_none(advice.send_at),
@@ -75,10 +72,8 @@ def next_object(
 
 
 def state_object(state: SessionState) -> dict[str, Any]:
-    """What is known of the session."""
     return {
-        "session": state.session,
-        **pick(state, "project", "model", "host", "calls"),
+        **pick(state, "session", "project", "model", "host", "calls"),
         "cost_usd": exact_or_none(state.cost),
         "hit_rate": None if state.hit_rate is None else float(state.hit_rate),
         **pick(state, "prompt_tokens", "cached_tokens", "static_tokens", "ttl"),

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 ClockText = Callable[[float], str]
-NOTHING_SENT = "cachecost never sends anything itself."
 
 
 def cache_words(state: SessionState, now: float, clock: ClockText) -> str:
@@ -38,7 +37,6 @@ def price_words(message: NextMessage) -> str:
 
 
 def session_words(state: SessionState) -> str:
-    """Id, project, model, calls, dollars and hit rate of the session so far."""
     from cachecost.views.bill.words import project_names, session_names  # not loaded for a status line
 
     parts = [
@@ -70,7 +68,8 @@ def keep_alive_words(advice: KeepAliveAdvice | None, clock: ClockText) -> str:
     what = f"send the last request again with max_tokens: 0 at {clock(advice.send_at)}"
     often = f", {advice.advised} times, every {duration(advice.interval_s)}" if advice.advised > 1 else ""
     end = f"then let it expire at {clock(advice.stop_at)}"
-    return f"Keep-alive: {each}; {what}{often}, {end}: it {pauses if advice.pauses else unknown}. {NOTHING_SENT}"
+    why = pauses if advice.pauses else unknown
+    return f"Keep-alive: {each}; {what}{often}, {end}: it {why}. cachecost never sends anything itself."
 
 
 def rewritten_tokens(state: SessionState, message: NextMessage) -> int:
@@ -83,16 +82,19 @@ def expired_words(state: SessionState, now: float) -> str:
     return f"cache expired {duration(now - until)} ago" if until is not None and until <= now else "cache is gone"
 
 
-def message_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
-    """Before a message: "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
+def message_warning(
+    state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float, which: str
+) -> str:
+    """ "cache expired 12 min ago: this message writes 127k tokens again, $0.79; /compact first: …"."""
     again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
-    return f"{expired_words(state, now)}: this message {again}{_compact_first(compaction)}"
-
-
-def resume_warning(state: SessionState, message: NextMessage, compaction: CompactionPrice | None, now: float) -> str:
-    """Before the first message of a resumed session."""
-    again = f"writes {tokens(rewritten_tokens(state, message))} tokens again, {dollars(message.cost)}"
-    return f"{expired_words(state, now)}: the next message of this session {again}{_compact_first(compaction)}"
+    words = f"{expired_words(state, now)}: {which} {again}"
+    if compaction is None:
+        return words
+    first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
+    if first is None or after is None or enough is None:
+        return words
+    later = f", cheaper after {count_text(enough, 'message')}" if enough > 1 else ""
+    return f"{words}; /compact first: {dollars(first + after)}{later}"
 
 
 def compaction_warning(state: SessionState, compaction: CompactionPrice, now: float) -> str:
@@ -107,22 +109,11 @@ def compaction_warning(state: SessionState, compaction: CompactionPrice, now: fl
 
 
 def switch_warning(model: str, message: NextMessage, here: NextMessage) -> str:
-    """Before a switch to another model."""
     written = tokens(message.usage.write + message.usage.input_tokens)
     return (
         f"{model} reads nothing of this cache: the next message writes {written} tokens, {dollars(message.cost)} "
         f"(without the switch: {dollars(here.cost)})"
     )
-
-
-def _compact_first(compaction: CompactionPrice | None) -> str:
-    if compaction is None:
-        return ""
-    first, after, enough = compaction.summary.cost, compaction.message.cost, compaction.breaks_even_after
-    if first is None or after is None or enough is None:
-        return ""
-    later = f", cheaper after {count_text(enough, 'message')}" if enough > 1 else ""
-    return f"; /compact first: {dollars(first + after)}{later}"
 
 
 def is_expensive(cost: Decimal | None, written: int, least_usd: Decimal, least_tokens: int) -> bool:
@@ -157,7 +148,6 @@ class UnknownField(ValueError):
 
 
 def check_format(form: str) -> None:
-    """Raises UnknownField."""
     for name in FIELD.findall(form):
         if name not in FIELDS:
             raise UnknownField(f"no field {{{name}}}; fields are {', '.join(FIELDS)}")

@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
 
 def content_words(plan: ContentPlan) -> str:
-    """What to do."""
     if not plan.changes:
         return "Leave the content as it is: no order and no place of it makes these calls cheaper."
     return "Change the content: " + "; ".join(one.does for one in plan.changes) + "."
 
 
 def content_answer(plan: ContentPlan) -> str:
-    """What to do, and what it is worth."""
     proof = "This plan is provably optimal:" if plan.is_optimal else "As the plan sends them,"
     worth = f"That costs {dollars(plan.usd)} instead of {dollars(plan.now)}: {_less(plan)}."
     return f"{content_words(plan)} {worth} {proof} {bound_words(plan)}."
@@ -40,13 +38,11 @@ def bound_words(plan: ContentPlan) -> str:
 
 
 def token_words(plan: ContentPlan) -> str:
-    """Where the token counts are from, and how far they may be off."""
     margin = Decimal(str(plan.error_margin))
     return plan.token_source + (f" {margin_text(margin, plan.usd * margin)} on each figure" if margin else "")
 
 
 def content_lines(plan: ContentPlan, title: str, arguments: str) -> Iterator[str]:
-    """The answer in five lines, as for breakpoints."""
     yield content_words(plan)
     calls = count_text(plan.calls, "call")
     yield f"{dollars(plan.now)} now · {dollars(plan.usd)} with this plan: {_less(plan)}   {title}, {calls}"
@@ -61,7 +57,6 @@ def content_lines(plan: ContentPlan, title: str, arguments: str) -> Iterator[str
 
 
 def print_content(plan: ContentPlan, title: str, arguments: str, stream: IO[str]) -> None:
-    """Print to `stream`, the answer bold."""
     console = report_console(stream, REPORT_WIDTH)
     for number, line in enumerate(content_lines(plan, title, arguments)):
         console.print(Text(line, "" if number else "bold"), soft_wrap=True)

@@ -100,6 +100,10 @@ OWN_TOOLS = """    served = ("web_search_", "web_fetch_")  # rendered elsewhere:
     tools = [one for one in tools if not one.get("defer_loading") and not str(one.get("type")).startswith(served)]"""
 LAST_HUMAN = """    kinds = [{block["type"] for block in blocks} - {"tool_result"} for blocks in messages]
     human = max((n for n, one in enumerate(body["messages"]) if one["role"] == "user" and kinds[n]), default=0)"""
+MARK = "<!-- written by cachecost optimize --emit -->"
+"""The first line of the README: a folder that has it may be written again."""
+REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
+STRATEGY, CLIENT = "strategy.yaml", "client.py"
 
 
 def client_code(rule: OnlineRule) -> str:
@@ -117,7 +121,6 @@ def client_code(rule: OnlineRule) -> str:
 
 
 def rule_words(rule: OnlineRule) -> str:
-    """Where the breakpoints are, in words."""
     placement = rule.placement
     parts = [f"{_describe(one)[0]} ({placement.ttl_of(one)})" for one in placement.primitives]
     return ", ".join(parts) or "none, as none pays off"
@@ -145,16 +148,9 @@ def _describe(primitive: Primitive) -> tuple[str, str]:
     raise ValueError(f"no client code for {primitive!r}")
 
 
-THREAD = "thread"
-"""The body's field of a message thread: what is written is the whole request, which needs none."""
-
-
 def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """A line of the log for each call of the plan; `outputs` are the tokens of their answers.
-
-    `calls` are those that were planned, as they were sent: their bills show lengths up to their own breakpoints. Raises
-    CannotEvaluate for a call whose content was not recorded.
-    """
+    """A line of the log for each call of the plan; `outputs` are the tokens of their answers, `calls` those that were
+    planned, whose bills show lengths up to their own breakpoints. Raises CannotEvaluate for a call without content."""
     as_sent, waiting = dict[BareCall, Call](), iter(calls)
     for sent in (step.sent for step in plan if not step.sent.is_extra):
         same = (call for call in waiting if (call.request.thread, call.start) == (sent.call.request.thread, sent.start))
@@ -169,7 +165,8 @@ def request_lines(plan: Sequence[PlanStep], calls: Sequence[Call], outputs: Sequ
             lengths = billed_lengths(was)
         fields = {
             "timestamp": _timestamp(step, call),
-            "request": {name: value for name, value in body_of(call.request).items() if name != THREAD},
+            # without a message thread: what is written is the whole request, which needs none
+            "request": {name: value for name, value in body_of(call.request).items() if name != "thread"},
             "lengths": (lengths or KnownLengths(output=output or None)).wire() or None,
             "most_read": call.most_read,
             "response": ({"content": content} if content else None),
@@ -195,10 +192,6 @@ def breakpoint_lines(plan: Sequence[PlanStep]) -> Iterator[dict[str, Any]]:
 def _timestamp(step: PlanStep, call: Call) -> str | None:
     """As recorded; that of an additional call to the microsecond, since it must not come after an expiry."""
     return iso(call.start) if step.sent.is_extra and call.timestamp else call.timestamp
-
-
-ALWAYS = ("every_s", "times")
-"""Options that are written even where they are the defaults."""
 
 
 def strategy_yaml(rule: OnlineRule, comments: Sequence[str] = ()) -> str:
@@ -227,7 +220,8 @@ def _options(one: Primitive | KeepAlive) -> dict[str, Any]:
 
 def _given(one: Primitive | KeepAlive) -> Iterator[tuple[str, Any]]:
     for option in fields(one):
-        if (value := getattr(one, option.name)) != option.default or option.name in ALWAYS:
+        # a keep-alive's are written even where they are the defaults
+        if (value := getattr(one, option.name)) != option.default or option.name in ("every_s", "times"):
             yield option.name, value
 
 
@@ -237,21 +231,11 @@ def _item(name: str, options: dict[str, Any]) -> str:
     return f"{name}: {{{', '.join(f'{option}: {show_assumption(value)}' for option, value in options.items())}}}"
 
 
-MARK = "<!-- written by cachecost optimize --emit -->"
-"""The first line of the README: a folder that has it may be written again."""
-DIFFERENCES = (
-    "Where a replay differs from the table: it starts with the caches that the bills show, plans conversations anew, "
-    "and has other times for calls without one; the table holds all that equal."
-)
-
-
 def _readme_lines(
     optimum: Optimum, rule: RuleResult, logs: str, missing: str, replays: Sequence[tuple[str, Decimal, Decimal]]
 ) -> Iterator[str]:
-    """The lines of README.md. `logs` are paths as on a command line, `missing` is why there is no request log.
-
-    `replays` are commands, with what each says and what the table says.
-    """
+    """`logs` are paths as on a command line, `missing` is why there is no request log, `replays` are commands, with
+    what each says and what the table says."""
     yield from (MARK, f"# Cache plan for {logs}", "")
     name, now = cost_now(optimum)
     log = "`breakpoints.jsonl`" if missing else "`requests.jsonl`"
@@ -291,21 +275,18 @@ def _readme_lines(
     width = max((len(command) for command, _, _ in replays), default=0)
     yield from (f"    {command:<{width}}  # {exact_dollars(usd)}" for command, usd, _ in replays)
     if any(usd != expected for _, usd, expected in replays):
-        yield from ("", DIFFERENCES)
+        yield ""
+        yield (
+            "Where a replay differs from the table: it starts with the caches that the bills show, plans conversations "
+            "anew, and has other times for calls without one; the table holds all that equal."
+        )
     yield from ("", f"Tokens: {optimum.token_source}. Written by cachecost {__version__}.")
-
-
-REQUESTS, BREAKPOINTS, README = "requests.jsonl", "breakpoints.jsonl", "README.md"
-STRATEGY, CLIENT = "strategy.yaml", "client.py"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSource:
-    """What is planned: calls, the conversations that they belong to (none: they cannot be planned again), a setup.
-
-    `setup` is that of a replay, without bills; `tokens` what --tokens says there. `arguments` and `options` are the
-    paths and the options of such a replay as on a command line.
-    """
+    """What is planned: calls, their conversations (none: they cannot be planned again), and the setup, --tokens, paths
+    and options of a replay without bills, as on a command line."""
 
     workload: Workload
     conversations: Sequence[Conversation]
@@ -347,13 +328,19 @@ def check_folder(folder: Path, inputs: Iterable[Path]) -> None:
 
 
 def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
-    """Write the files, each whole or not at all, the README last; what to tell the user about them.
-
-    Raises InputError where the folder cannot be written.
-    """
+    """Write the files, each whole or not at all, the README last; what to tell the user about them. Raises
+    InputError."""
     evaluator = PlanEvaluator.of(source.workload.calls, source.workload.setup)
     rule = cheapest_rule(evaluator, optimum.presets, optimum.with_pings)
-    missing = _write_requests(folder, optimum, source)
+    outputs = [row.usage.output_tokens for row in simulated_rows(source.workload.setup, optimum.plan)]
+    missing = ""
+    try:  # the request log, or the breakpoints alone where content is missing
+        _write_lines(folder / REQUESTS, request_lines(optimum.plan, source.workload.calls, outputs))
+        remove_file(folder / BREAKPOINTS)
+    except CannotEvaluate as error:
+        _write_lines(folder / BREAKPOINTS, breakpoint_lines(optimum.plan))
+        remove_file(folder / REQUESTS)
+        missing = str(error)
     about = [f"{rule_words(rule.rule)}.", f"Replayed on {source.arguments}: {dollars(rule.usd)}."]
     write_text(folder / STRATEGY, strategy_yaml(rule.rule, [*about, "An item of `strategies:` in a scenario."]))
     write_text(folder / CLIENT, client_code(rule.rule))
@@ -367,23 +354,8 @@ def write_plan(folder: Path, optimum: Optimum, source: PlanSource) -> list[str]:
     readme = _readme_lines(optimum, rule, source.arguments, missing, replays)
     write_text(folder / README, "".join(f"{line}\n" for line in readme))
     log = BREAKPOINTS if missing else REQUESTS
-    words = [
-        f"{folder} written: {log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
-    ]
-    return [*words, *([f"no {REQUESTS}: {missing}"] if missing else [])]
-
-
-def _write_requests(folder: Path, optimum: Optimum, source: PlanSource) -> str:
-    """Write the request log, or the breakpoints alone where content is missing; why it is, else ""."""
-    outputs = [row.usage.output_tokens for row in simulated_rows(source.workload.setup, optimum.plan)]
-    try:
-        _write_lines(folder / REQUESTS, request_lines(optimum.plan, source.workload.calls, outputs))
-    except CannotEvaluate as error:
-        _write_lines(folder / BREAKPOINTS, breakpoint_lines(optimum.plan))
-        remove_file(folder / REQUESTS)
-        return str(error)
-    remove_file(folder / BREAKPOINTS)
-    return ""
+    files = f"{log} ({dollars(optimum.usd)}), {STRATEGY} and {CLIENT} ({dollars(rule.usd)}), {README}"
+    return [f"{folder} written: {files}", *([f"no {REQUESTS}: {missing}"] if missing else [])]
 
 
 def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

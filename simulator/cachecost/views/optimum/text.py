@@ -47,6 +47,12 @@ from cachecost.views.tables.table import INDENT, Column, Table, facts_grid, fit_
 MOST_ROWS = 8
 KNOWN = {"none", "automatic", "system-only", "progressive", "base", "claude-code"}
 PLAN, LOWER_BOUND = "this plan", "lower bound for these prompts"
+END = "the end of the last message"
+EARLIER = "the end of what an earlier call sent"
+NO_GAP = float("inf")
+MOST_ALTERNATIVES = 3
+PLAN_LINES = 3
+"""Lines for the sentence that says where breakpoints go; --full has all of it."""
 
 
 def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
@@ -58,10 +64,8 @@ def cheapest_groups(optimum: Optimum) -> list[tuple[list[str], Decimal]]:
 
 
 def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
-    """The plan, every strategy that could run, the cheapest first, then the lower bounds.
-
-    Where it `is_short`, strategies of the same cost share a row, and only the cheapest and known ones are shown.
-    """
+    """The plan, every strategy that could run, the cheapest first, then the lower bounds. Where it `is_short`,
+    strategies of the same cost share a row, and only the cheapest and known ones are shown."""
     costs = [(preset.name, preset.usd) for preset in optimum.presets if not preset.refused]
     if is_short:
         costs = [
@@ -87,11 +91,6 @@ def plan_table(optimum: Optimum, is_short: bool = False) -> Table:
     return Table(columns, "Dollars for these calls", strong=frozenset({0}))
 
 
-END = "the end of the last message"
-EARLIER = "the end of what an earlier call sent"
-NO_GAP = float("inf")
-
-
 @dataclass(slots=True)
 class Habit:
     """How often a place has a breakpoint of which TTL, in which calls, and how long until it is read (seconds)."""
@@ -111,7 +110,6 @@ class Habit:
 
 
 def plan_words(plan: Sequence[PlanStep]) -> str:
-    """One sentence: what to do."""
     real = [step for step in plan if not step.sent.is_extra]
     habits = count_habits(real)
     elsewhere = [habit for habit in habits.values() if habit.place != EARLIER]
@@ -143,7 +141,6 @@ def _habit_words(habit: Habit, calls: int) -> str:
 
 
 def extra_words(plan: Sequence[PlanStep]) -> Iterator[str]:
-    """The extra calls."""
     pings = sum(step.sent.call.purpose == "ping" for step in plan)
     warms = sum(step.sent.call.purpose == "warm" for step in plan)
     if pings:
@@ -170,7 +167,6 @@ def count_habits(real: Sequence[PlanStep]) -> dict[str, Habit]:
 
 
 def place_words(request: Request, breakpoint: Breakpoint) -> str:
-    """A breakpoint's place in words."""
     number = place_as_sent(request, breakpoint)[2] + 1
     if breakpoint.layer is Layer.TOOLS:
         return "the last tool" if breakpoint.index == len(request.tools.blocks) - 1 else f"tool {number}"
@@ -178,11 +174,6 @@ def place_words(request: Request, breakpoint: Breakpoint) -> str:
         last = breakpoint.index == len(request.system.blocks) - 1
         return "the last system block" if last else f"system block {number}"
     return END if breakpoint.node is request.thread else EARLIER
-
-
-MOST_ALTERNATIVES = 3
-PLAN_LINES = 3
-"""Lines for the sentence that says where breakpoints go; --full has all of it."""
 
 
 def print_brief(optimum: Optimum, title: str, arguments: str, stream: IO[str], is_scenario: bool) -> None:
@@ -227,10 +218,8 @@ def brief_lines(optimum: Optimum, title: str, arguments: str, is_scenario: bool)
 
 
 def cost_now(optimum: Optimum) -> tuple[str, Decimal]:
-    """What the calls cost as they are sent, in words and USD: calls without breakpoints cost what "none" does.
-
-    Where some calls were left out, that is not known, and the cheapest built-in strategy stands for it.
-    """
+    """What the calls cost as they are sent, in words and USD: without breakpoints what "none" does; the cheapest
+    built-in strategy where some calls were left out."""
     if optimum.recorded_usd is not None:
         return f"now ({optimum.first}, simulated)", optimum.recorded_usd
     best = optimum.best_preset
@@ -284,12 +273,10 @@ def optimum_object(found: Optimum) -> dict[str, Any]:
 
 
 def breakpoint_objects(request: Request) -> list[dict[str, str]]:
-    """The breakpoints of a request by path, with their TTLs."""
     return [{"path": wire_path(request, one), "ttl": one.ttl} for one in request.breakpoints]
 
 
 def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
-    """Print to `stream`; 120 cells into a pipe."""
     width, _ = stream_look(stream)
     prose = min(width, REPORT_WIDTH)
     page = StringIO()
@@ -310,7 +297,6 @@ def print_optimum(optimum: Optimum, title: str, stream: IO[str]) -> None:
 
 
 def answer(optimum: Optimum) -> Iterator[str]:
-    """What to do, and what it is worth."""
     yield plan_words(optimum.plan)
     before = optimum.recorded_usd if optimum.recorded_usd is not None else optimum.best_preset.usd
     name = optimum.first if optimum.recorded_usd is not None else optimum.best_preset.name

@@ -76,11 +76,8 @@ def call_object(row: CallRow) -> dict[str, Any]:
 
 
 def write_call_csv(rows: Iterable[CallRow], stream: TextIO) -> None:
-    """Write a header and a line a call, in the order of `CSV_FIELDS`.
-
-    Tokens are whole numbers, dollars have all their digits, unknown is empty. A call without a time of its own has the
-    one at which the simulation makes it.
-    """
+    """A header and a line a call: whole tokens, all digits of dollars, nothing for what is unknown. A call without a
+    time of its own has the one at which the simulation makes it."""
     import csv
 
     writer = csv.writer(stream, lineterminator="\n")

@@ -16,10 +16,6 @@ from cachecost.providers.rules import data_date
 from cachecost.views.replay.tables import Billed
 from cachecost.views.run.page import BilledRow, run_page
 
-OWN_DAY = "Each call has the rules and prices of its own day."
-UPPER_BOUND = "No entry is evicted before its TTL ends, so hits are an upper bound."
-LEAST_RECENT = "The server keeps the stated number of tokens; the least recently used are evicted first."
-
 
 def replay_page(
     log: str,
@@ -48,7 +44,11 @@ def replay_page(
         models,
         range_text(str(min(days)), str(max(days)), " to "),
     ]
-    assumed = [*([] if as_of else [OWN_DAY]), LEAST_RECENT if is_bounded else UPPER_BOUND]
+    assumed = [] if as_of else ["Each call has the rules and prices of its own day."]
+    if is_bounded:
+        assumed.append("The server keeps the stated number of tokens; the least recently used are evicted first.")
+    else:
+        assumed.append("No entry is evicted before its TTL ends, so hits are an upper bound.")
     result = RunResult(
         log,
         "What does this recording cost, call by call?",

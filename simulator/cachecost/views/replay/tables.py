@@ -49,6 +49,8 @@ from cachecost.views.tables.table import (
 )
 
 BILLED = "billed"
+UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
+NARROWEST_NAME = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +172,6 @@ def _share_column(amounts: Sequence[Decimal], whole: Decimal) -> Column:
     return Column("share", "share", percent_column([amount / whole if whole else ZERO for amount in amounts]))
 
 
-UNPRICED = "no price is known, so strategies are compared by tokens; for dollars, give a server's [[gpu]] with --prices"
-NARROWEST_NAME = 20
-
-
 def print_ledgers(
     title: str,
     ledgers: Sequence[Ledger],
@@ -183,12 +181,9 @@ def print_ledgers(
     are_strategies: bool = True,
     calls: int = 0,
 ) -> None:
-    """A line of sums a ledger, the bill before them, then a line a cause; rich respects NO_COLOR, pipes, the width.
-
-    `ranked` sorts by dollars, those with refused calls last, and leaves the causes out. If not `are_strategies`, they
-    are capacities of a server: without causes, and without ranks. `calls` are those of the log (0: as many as the first
-    ledger has); a strategy may make more.
-    """
+    """A line of sums a ledger, the bill before them, then a line a cause. `ranked` sorts by dollars, those with refused
+    calls last, and leaves the causes out, as do capacities of a server (not `are_strategies`). `calls` are those of the
+    log (0: as many as the first ledger has); a strategy may make more."""
     console = report_console(stream, PIPE_WIDTH)
     if not ledgers:
         console.print(f"{title}   no calls", markup=False, soft_wrap=True)

@@ -24,7 +24,7 @@ from cachecost.analysis.comparison.summary import (
 from cachecost.base.formatting import dollar_range, dollars, percent, times
 from cachecost.base.structs import replace
 from cachecost.ledger.results import Ledger
-from cachecost.ledger.rows import CallRow, Cost
+from cachecost.ledger.rows import Cost
 from cachecost.prompts.blocks import Layer
 from cachecost.providers.usage import ZERO
 from cachecost.views.charts.palette import CLASS_COLOURS, INK, LINE_COLOURS, MUTED, PAPER, RULE
@@ -58,6 +58,31 @@ from cachecost.views.run.tables import (
 
 MOST_NAMED = 12
 """Lines or bars of one chart."""
+ROW = 0.40
+BAR = 0.62
+"""Inches of a row, and the part of it that the bar fills."""
+LEGEND = 0.42
+NAME_WIDTH = 4.2
+GAP = 0.09
+HAIRLINE = 0.001
+"""Part of the width of the axes below which nothing is drawn: half a point."""
+AXIS_LABELS = 0.5
+LABEL_STEP = 0.19
+"""Inches between two labels, at least."""
+LEADER = 0.35
+POINTS = 240
+"""Points that a line is drawn through at most: more cannot be seen, and a picture grows heavy."""
+LEVELS = 400
+"""Heights that can be told apart: lines that are everywhere on the same one look the same."""
+LAYER_COLOURS = {
+    **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
+    "output": CLASS_COLOURS["output"],
+}
+DOT_ROW, LEGEND_LINE = 0.3, 0.24
+DOT_GAP = 0.12
+MARKERS = "osD^vPX*<>ph"
+SPREAD = 0.09
+"""Rows that the dots of two strategies are apart, so that equals are seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +142,10 @@ def group_lines(
     return sorted(named, key=lambda group: min(places[line.name] for line in group.lines))
 
 
-ROW = 0.40
-BAR = 0.62
-"""Inches of a row, and the part of it that the bar fills."""
-LEGEND = 0.42
-NAME_WIDTH = 4.2
-GAP = 0.09
-PALE = 0.45
-HAIRLINE = 0.001
-"""Part of the width of the axes below which nothing is drawn: half a point."""
-
-
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it.
-
-    A `strong` bar is the cheapest; a `pale` one leaves out calls that were refused, or is compared apart.
-    """
+    """`parts` are dollars, or tokens, by token class; `label` is bold at its end, `remark` muted after it. A `strong`
+    bar is the cheapest; a `pale` one leaves out calls that were refused, or is compared apart."""
 
     name: str
     parts: dict[str, float]
@@ -149,7 +161,6 @@ class Bar:
         return max(sum(self.parts.values()), self.reach)
 
     def shows(self, name: str, bars: Sequence[Bar]) -> bool:
-        """Whether a part of it can be seen among `bars`."""
         return self.parts.get(name, 0) > max(bar.total for bar in bars) * HAIRLINE
 
     @property
@@ -260,7 +271,7 @@ def _figure(title: str, bars: Sequence[Bar], classes: Mapping[str, str]) -> Figu
 
 
 def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
-    end, start, alpha = axes.get_xlim()[1], 0.0, PALE if bar.pale else 1
+    end, start, alpha = axes.get_xlim()[1], 0.0, 0.45 if bar.pale else 1
     for name, width in bar.parts.items():
         if width > end * HAIRLINE:  # less would come and go with the rounding of pixels
             axes.barh(row, width, BAR, left=start, color=CLASS_COLOURS[name], linewidth=0, alpha=alpha)
@@ -274,19 +285,6 @@ def _draw_bar(axes: Axes, row: int, bar: Bar) -> None:
     annotate_beside(axes, shown, (0, row), -GAP, ha="right", weight=weight, linespacing=1.1)
     annotate_beside(axes, bar.label, (bar.total, row), GAP, weight="bold")
     annotate_beside(axes, bar.remark, (bar.total, row), 2 * GAP + text_width(bar.label, bold=True), color=MUTED)
-
-
-PLOT_HEIGHT = 3.4
-AXIS_LABELS = 0.5
-LABEL_STEP = 0.19
-"""Inches between two labels, at least."""
-LEADER = 0.35
-POINTS = 240
-"""Points that a line is drawn through at most: more cannot be seen, and a picture grows heavy."""
-LEVELS = 400
-"""Heights that can be told apart: lines that are everywhere on the same one look the same."""
-CURVE_NAME_WIDTH = 3.6
-BAND_PALE = 0.22
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,14 +305,12 @@ class Curve:
 
 
 def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
-    """Dollars so far after each call, of every strategy that was not wholly refused; `headed` by its title.
-
-    At most twelve lines: strategies that are near one another are one of them, on a pale band.
-    """
+    """Dollars so far after each call, of every strategy that was not wholly refused. At most twelve lines: strategies
+    that are near one another are one of them, on a pale band."""
     title = cumulative_title(summary)
     with house_style():
         curves = _curves(summary)
-        plot = max(PLOT_HEIGHT, LABEL_STEP * (len(curves) + 1))
+        plot = max(3.4, LABEL_STEP * (len(curves) + 1))
         head = MARGIN + (title_height(title) + 0.12 if headed else 0)
         height = head + plot + AXIS_LABELS + MARGIN / 2
         figure = Figure(figsize=(WIDTH, height))
@@ -330,7 +326,7 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
             at = [*range(0, last, -(-len(curve.values) // POINTS)), last]  # the first and the last among them
             low, values, high = ([ys[number] for number in at] for ys in (curve.low, curve.values, curve.high))
             if low != high:
-                axes.fill_between(at, low, high, color=curve.colour, alpha=BAND_PALE, linewidth=0, zorder=1)
+                axes.fill_between(at, low, high, color=curve.colour, alpha=0.22, linewidth=0, zorder=1)
             style, (width, order) = (0, (5, 2)) if curve.dashed else "-", (2.6, 3) if curve.strong else (1.5, 2)
             axes.plot(at, values, color=curve.colour, linewidth=width, linestyle=style, zorder=order)
         places = spread([curve.end / top * plot for curve in curves], LABEL_STEP, 0.05, plot)
@@ -340,10 +336,8 @@ def cumulative_figure(summary: Summary, headed: bool = True) -> Figure:
 
 
 def spread(wanted: Sequence[float], step: float, low: float, high: float) -> list[float]:
-    """Places `step` apart or more, in the same order, as near to `wanted` as that allows (least squares).
-
-    Of equals the first stands highest. They stand between `low` and `high`; too many to stand there go on above.
-    """
+    """Places `step` apart or more, as near to `wanted` as that allows (least squares), of equals the first highest.
+    They stand between `low` and `high`; too many to stand there go on above."""
     order = sorted(range(len(wanted)), key=lambda number: (wanted[number], -number))
     groups: list[list[float]] = []
     for rank, number in enumerate(order):
@@ -381,7 +375,7 @@ def _curves(summary: Summary) -> list[Curve]:
     for group in groups:
         number, values = numbers[group.name], running[group.line.name]
         money = group.money(lambda line: line.total, group.line.places)
-        label = f"{cut(group.name, CURVE_NAME_WIDTH, SMALL_SIZE)}  {money}"
+        label = f"{cut(group.name, 3.6, SMALL_SIZE)}  {money}"
         colour, dashed = LINE_COLOURS[number % len(LINE_COLOURS)], number >= len(LINE_COLOURS)
         others = [running[line.name] for line in group.lines]  # a shorter one stays at its last value
         ends = [[one[min(at, len(one) - 1)] for one in others] for at in range(len(values))]
@@ -403,60 +397,37 @@ def _label(axes: Axes, curve: Curve, end: float, place: float) -> None:
     inch = 1 / (axes.get_position().width * WIDTH)
     path = ([last, 1 + 0.05 * inch, 1 + (LEADER - 0.1) * inch], [end, end, place])
     axes.plot(*path, transform=axes.transAxes, clip_on=False, color=curve.colour, linewidth=0.8)
-    words: dict[str, Any] = {
-        "size": SMALL_SIZE,
-        "weight": "bold" if curve.strong else "normal",
-        "va": "center_baseline",
-    }
-    axes.text(1 + (LEADER - 0.04) * inch, place, curve.label, transform=axes.transAxes, **words)
-
-
-AREA_HEIGHT = 3.2
-UNSEEN = 0.002
-"""Part of the height below which an area is not seen."""
-LAYER_COLOURS = {
-    **dict(zip([layer.value for layer in Layer], (LINE_COLOURS[2], LINE_COLOURS[3], LINE_COLOURS[0]), strict=True)),
-    "output": CLASS_COLOURS["output"],
-}
-LEGEND_STYLE: dict[str, Any] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (-0.02, 0.99),
-    "frameon": False,
-    "fontsize": SMALL_SIZE,
-    "handlelength": 0.8,
-    "columnspacing": 1.2,
-    "borderaxespad": 0,
-}
-AREA_TITLE: dict[str, Any] = {"loc": "left", "fontsize": TEXT_SIZE, "fontweight": "bold", "pad": 22, "x": 0}
+    words: dict[str, Any] = {"size": SMALL_SIZE, "weight": "bold" if curve.strong else "normal"}
+    x = 1 + (LEADER - 0.04) * inch
+    axes.text(x, place, curve.label, transform=axes.transAxes, va="center_baseline", **words)
 
 
 def area_figure(ledger: Ledger, top: float) -> Figure:
     """Both pictures of `ledger`, on an axis up to `top` dollars."""
     with house_style():
-        figure = Figure(figsize=(WIDTH, AREA_HEIGHT))
-        left, right = figure.subplots(1, 2, sharey=True)
+        figure = Figure(figsize=(WIDTH, 3.2))
+        panels = figure.subplots(1, 2, sharey=True)
         figure.subplots_adjust(left=0.07, right=1 - MARGIN / WIDTH, top=0.83, bottom=0.145, wspace=0.08)
-        left.set_title("By token class", **AREA_TITLE)
-        right.set_title("By layer of the prompt", **AREA_TITLE)
-        _stack(left, ledger.rows, cost_by_class, CLASS_COLOURS, CLASS_NAMES, top)
-        _stack(right, ledger.rows, cost_by_layer, LAYER_COLOURS, {name: name for name in LAYER_COLOURS}, top)
-        _set_scales(left, len(ledger.rows), top, 5)
-        _set_scales(right, len(ledger.rows), top, 5)
+        at = sample_numbers(len(ledger.rows))
+        splits: Sequence[tuple[str, Split, Mapping[str, str]]] = (
+            ("By token class", cost_by_class, CLASS_COLOURS),
+            ("By layer of the prompt", cost_by_layer, LAYER_COLOURS),
+        )
+        for axes, (title, split, colours) in zip(panels, splits, strict=True):
+            axes.set_title(title, loc="left", fontsize=TEXT_SIZE, fontweight="bold", pad=22, x=0)
+            sums = {name: running_parts(ledger.rows, split, name) for name in colours}
+            # an area below this part of the height is not seen
+            drawn = [name for name in colours if float(sums[name][-1]) > top * 0.002]
+            if drawn:
+                heights = [[float(sums[name][number]) for number in at] for name in drawn]
+                axes.stackplot(at, *heights, colors=[colours[name] for name in drawn], linewidth=0)
+                for name in drawn:
+                    axes.plot([], [], color=colours[name], linewidth=6, label=CLASS_NAMES.get(name, name))
+                look = {"handlelength": 0.8, "columnspacing": 1.2, "borderaxespad": 0}
+                place = {"loc": "lower left", "bbox_to_anchor": (-0.02, 0.99)}
+                axes.legend(ncols=len(drawn), frameon=False, fontsize=SMALL_SIZE, **place, **look)
+            _set_scales(axes, len(ledger.rows), top, 5)
     return figure
-
-
-def _stack(
-    axes: Axes, rows: Sequence[CallRow], split: Split, colours: Mapping[str, str], names: Mapping[str, str], top: float
-) -> None:
-    at = sample_numbers(len(rows))
-    sums = {name: running_parts(rows, split, name) for name in colours}
-    drawn = [name for name in colours if float(sums[name][-1]) > top * UNSEEN]
-    if drawn:
-        heights = [[float(sums[name][number]) for number in at] for name in drawn]
-        axes.stackplot(at, *heights, colors=[colours[name] for name in drawn], linewidth=0)
-        for name in drawn:
-            axes.plot([], [], color=colours[name], linewidth=6, label=names[name])
-        axes.legend(ncols=len(drawn), **LEGEND_STYLE)
 
 
 def _set_scales(axes: Axes, calls: int, top: float, steps: int) -> None:
@@ -470,15 +441,6 @@ def _set_scales(axes: Axes, calls: int, top: float, steps: int) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
     axes.spines["left"].set_visible(False)
     axes.tick_params(length=0)
-
-
-DOT_ROW, LEGEND_LINE = 0.3, 0.24
-VARIANT_WIDTH = 4.0
-STRATEGY_WIDTH = 4.3
-DOT_GAP = 0.12
-MARKERS = "osD^vPX*<>ph"
-SPREAD = 0.09
-"""Rows that the dots of two strategies are apart, so that equals are seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -506,7 +468,7 @@ def providers_figure(summaries: Sequence[Summary], headed: bool = True) -> Figur
     title = providers_title(summaries)
     with house_style():
         head = MARGIN + (title_height(title) if headed else 0)
-        legend = [cut(shown, STRATEGY_WIDTH, SMALL_SIZE) for _, shown in names]
+        legend = [cut(shown, 4.3, SMALL_SIZE) for _, shown in names]
         places = _legend_places(legend)
         top = head + LEGEND_LINE * (1 + places[-1][1]) + 0.12
         height = top + DOT_ROW * len(rows) + AXIS_LABELS
@@ -569,7 +531,7 @@ def _legend_places(names: Sequence[str]) -> list[tuple[float, int]]:
 def _dot_axes(
     figure: Figure, summaries: Sequence[Summary], rows: Sequence[Sequence[Dot]], top: float, height: float
 ) -> Axes:
-    names = [cut(provider_name(summary, summaries[0]), VARIANT_WIDTH) for summary in summaries]
+    names = [cut(provider_name(summary, summaries[0]), 4.0) for summary in summaries]
     left = MARGIN + widest(names) + DOT_GAP
     right = MARGIN + widest([_range_words(dots) for dots in rows], SMALL_SIZE) + DOT_GAP
     axes_width = WIDTH - left - right
@@ -620,10 +582,8 @@ def _colour(number: int) -> str:
 
 
 def figures(summary: Summary, variants: Sequence[Summary] = ()) -> dict[str, Figure]:
-    """Every picture that this comparison has, by its file name: where no price is known, that of its tokens alone.
-
-    `variants` are all of the run, this one first; where they are several hosts, one picture has them all.
-    """
+    """Every picture of this comparison by its file name. `variants` are all of the run, this one first; where they are
+    several hosts, one picture has them all."""
     if not summary.lines:
         return {}
     drawn = {DOLLARS: dollars_figure(summary)}

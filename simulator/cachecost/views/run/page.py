@@ -68,6 +68,8 @@ BILLED = "billed"
 HAIRLINE = Decimal("0.0005")
 FIRST = ("cache_hit_rate", "cost", "rank", "vs_first", "lower_bound", "question", "error_margin")
 """Columns before the bar; the others stand after it."""
+SHOWN = 6
+"""Pictures that have a place of their own; further ones are folded away together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +109,8 @@ class ChartView:
 def run_page(
     result: RunResult, again: str | None = None, billed: BilledRow | None = None, with_ranks: bool = False
 ) -> str:
-    """The whole page. `again` is the command that makes it; by default that of a scenario in `scenarios/`.
-
-    What was `billed` stands before what is simulated. `with_ranks`: the strategies' ranks are a column.
-    """
+    """The whole page, what was `billed` before what is simulated. `again` is the command that makes it; by default that
+    of a scenario in `scenarios/`."""
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     timelines = run_timelines(main, result.explanations)
@@ -237,9 +237,8 @@ def _columns(summary: Summary, with_ranks: bool) -> list[Column]:
 
 
 def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
-    """What each provider costs, where they are several, else None; then dollars so far, where there are prices: of all
-    strategies, and of the first and the best by token class and layer.
-    """
+    """What each provider costs, else None; then, where there are prices, dollars so far: of all strategies, and of the
+    first and the best by token class and layer."""
     summary, charts = summaries[0], list[ChartView | None]()
     if compares_providers(summaries):
         title = providers_title(summaries)
@@ -263,10 +262,6 @@ def _charts(summaries: Sequence[Summary]) -> list[ChartView | None]:
     return charts
 
 
-SHOWN = 6
-"""Pictures that have a place of their own; further ones are folded away together."""
-
-
 def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) -> list[TimelineView]:
     """The first and the best strategy open, then the others in their order; `explanations` tell what was rewritten."""
     ledgers = [ledger for ledger in summary.comparison.ledgers if ledger.rows]
@@ -284,11 +279,10 @@ def run_timelines(summary: Summary, explanations: Sequence[Explanation] = ()) ->
     for group in groups.values():
         ledger, names = group[0], [one.strategy for one in group]
         is_open = ledger.strategy in shown
-        scale = (
-            TimelineScale(longest) if is_open else TimelineScale(longest, limit_columns(others), limit_spots(others))
-        )
+        limits = () if is_open else (limit_columns(others), limit_spots(others))
         calls = ledger_columns(ledger, max(len(ledger.rows), 1), rewritten.get(ledger.strategy, {}))
         says = usage_sentence(len(ledger.rows), ledger.usage, ledger.cost.total if ledger.is_priced else None)
-        view = timeline_view(group_name(names), anchors[ledger.strategy], says, calls, scale, is_open=is_open)
+        scale, anchor = TimelineScale(longest, *limits), anchors[ledger.strategy]
+        view = timeline_view(group_name(names), anchor, says, calls, scale, is_open=is_open)
         views.append(replace(view, members=names))
     return views

@@ -75,12 +75,15 @@ from cachecost.views.tables.table import (
     render_table,
 )
 
+CAUSES = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
+ORDER = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
+NARROWEST_BAR, WIDEST_BAR = 6, 24
+MOST_ASSUMED = 2
+"""Assumptions in the terminal, at most."""
+
 
 def run_json(result: RunResult) -> str:
-    """The object of `run --json`, indented, ending in a newline.
-
-    `strategies` are those of the scenario as written, `variants` hold the further comparisons alike.
-    """
+    """The object of `run --json`, indented, ending in a newline."""
     return dumps(run_object(result), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -88,8 +91,7 @@ def run_object(result: RunResult) -> dict[str, Any]:
     """What `run_json` writes, as plain dicts, lists, strings and numbers. `best` is None if no strategy ran whole."""
     return {
         "format": FORMAT,
-        "scenario": result.scenario,
-        **pick(result, "question", "about", "verdict"),
+        **pick(result, "scenario", "question", "about", "verdict"),
         **comparison_object(result.main),
         "variants": [{"variant": each.variant, **comparison_object(each)} for each in result.comparisons[1:]],
         "published_figures": [
@@ -188,8 +190,7 @@ def _assumption(assumption: Assumption) -> dict[str, Any]:
         "impact": exact(round(assumption.impact, 6)),
         "tried": [
             {
-                "value": value.value,
-                "best": value.best,
+                **pick(value, "value", "best"),
                 "cost": _exact_all(value.costs),
                 "cost_per_inquiry_usd": _exact_all(value.questions),
             }
@@ -206,15 +207,9 @@ def _exact_all(amounts: Mapping[str, Decimal]) -> dict[str, str]:
     return {name: exact(amount) for name, amount in amounts.items()}
 
 
-CAUSES = "What was not read from the cache, by cause: dollars of writes and uncached input, and in how many calls."
-ORDER = "*order* differs where two strategies change places; it ties where the cheapest one as written has an equal."
-
-
 def report_markdown(result: RunResult, pictures: Collection[str] = (), again: str | None = None) -> str:
-    """The whole report.md, ending in a newline. `pictures` are the files beside it; others are not linked.
-
-    `again` is the command that makes the report; by default that of a scenario in `scenarios/`.
-    """
+    """The whole report.md; `pictures` are the files beside it, others are not linked. `again` is the command that makes
+    it; by default that of a scenario in `scenarios/`."""
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main = summaries[0]
     providers = [picture_link(PROVIDERS, providers_title(summaries), pictures)] if PROVIDERS in pictures else []
@@ -299,15 +294,12 @@ def _list(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 
-EIGHTHS = " ▏▎▍▌▋▊▉"
-
-
 def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
     """The line's dollars as a part of `width` cells, to an eighth of a cell; something for every cent above zero."""
     if not line.total or not largest:
         return Text()
     eighths = max(1, int((line.total / largest * width * 8).to_integral_value(ROUND_HALF_UP)))
-    text = Text("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip())
+    text = Text("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip())
     cells = len(text)
     ends, so_far = [0], ZERO
     for name in CLASS_COLOURS:
@@ -319,18 +311,10 @@ def dollar_bar(line: StrategyLine, largest: Decimal, width: int) -> Text:
 
 
 def legend(classes: Sequence[str], names: dict[str, str]) -> Text:
-    """The token classes in their colours, to head a column of bars."""
     return Text(" ").join(Text(names[name], style=CLASS_COLOURS[name]) for name in classes)
 
 
-NARROWEST_BAR, WIDEST_BAR = 6, 24
-LONGEST_BEST = 32
-MOST_ASSUMED = 2
-"""Assumptions in the terminal, at most."""
-
-
 def print_run(result: RunResult, stream: IO[str], report: Path | None = None) -> None:
-    """Print to `stream`: as wide as its terminal, 120 cells into a pipe; colours as it and NO_COLOR allow."""
     width, colours = stream_look(stream)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     styled_stream(stream).write(run_text(result, width=width, colours=colours, encoding=encoding, report=report))
@@ -350,7 +334,7 @@ def run_text(
     summaries = [summarise(comparison) for comparison in result.comparisons]
     main, prose = summaries[0], min(width, REPORT_WIDTH)
     shown = [strategy_table(main)] if main.lines else []
-    shown += [variant_table(summaries, LONGEST_BEST)] if len(summaries) > 1 else []
+    shown += [variant_table(summaries, 32)] if len(summaries) > 1 else []
     tables = [fit_table(table, width) for table in shown]
     header = Text.assemble((result.scenario, "bold"), "   ", result.about)
     parts: list[RenderableType] = [indented(header, prose, 0), Text()]
@@ -404,12 +388,8 @@ def _labelled_facts(result: RunResult, summary: Summary, has_report: bool) -> It
 
 
 def write_report(result: RunResult, folder: Path, again: str | None = None) -> Path:
-    """Write the report of `result` into `folder`, made if missing; returns the path of report.md. `again` is the
-    command that makes it.
-
-    The same result is the same bytes. A file of ours that this result does not have is removed.
-    Raises OSError if the folder cannot be written; it then holds what it held before.
-    """
+    """Write the report into `folder`, made if missing, and return the path of report.md: the same bytes for the same
+    result, without files of ours that this result does not have. Raises OSError, and leaves the folder as it was."""
     files = report_files(result, again)
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)

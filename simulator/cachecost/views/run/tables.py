@@ -61,10 +61,10 @@ PREFILL = "prefill"
 """Key of the column of uncached tokens where no price is known: the one that counts."""
 Split = Callable[[CallRow], Mapping[str, Decimal]]
 """USD of a call by the names of its parts."""
+QUESTION_TITLE = "Cost of one question in each variant"
 
 
 def strategy_table(summary: Summary) -> Table:
-    """The figures of every strategy, in the order they are read; tokens are sums over all calls."""
     lines = summary.lines
     columns = [Column("name", "strategy", [shown_name(line) for line in lines], right=False)]
     if any(line.described_in for line in lines):
@@ -121,7 +121,6 @@ def question_table(summary: Summary) -> Table:
 
 
 def layer_table(summary: Summary) -> Table:
-    """Dollars of input by layer of the prompt, and of output; they add up to the cost."""
     lines = summary.lines
     rests = [line.cost.total - line.cost.output - sum(line.by_layer.values(), ZERO) for line in lines]
     # dollars that dividing an amount among layers may leave over
@@ -157,10 +156,8 @@ def cause_table(summary: Summary) -> Table | None:
 
 
 def variant_table(summaries: Sequence[Summary], longest_best: int | None = None) -> Table:
-    """A row a variant: its assumptions, the cheapest strategy, and whether the order of the strategies stays.
-
-    Names of the cheapest lose their middle where they have more cells than `longest_best`.
-    """
+    """A row a variant: its assumptions, the cheapest strategy (its name shortened to `longest_best` cells), and whether
+    the order of the strategies stays."""
     rows, main = variant_rows(summaries), summaries[0]
     comparisons = [summary.comparison for summary in summaries]
     best = [shorten_middle(row.best, longest_best) if longest_best else row.best for row in rows]
@@ -187,10 +184,7 @@ def variant_costs(summaries: Sequence[Summary]) -> Table:
 def strategies_by_variant(
     title: str, summaries: Sequence[Summary], cell: Callable[[Summary, str], str], best: Sequence[Collection[str]]
 ) -> Table:
-    """A `cell` for each strategy and variant; those of the `best` strategies of a variant are bold.
-
-    Many variants are rows, few are columns.
-    """
+    """A `cell` for each strategy and variant, those of the `best` bold; many variants are rows, few are columns."""
     names = list(dict.fromkeys(line.name for summary in summaries for line in summary.lines))
     cells = [[cell(summary, name) for name in names] for summary in summaries]
     variants = [variant_name(summary.comparison) for summary in summaries]
@@ -207,7 +201,6 @@ def strategies_by_variant(
 
 
 def published_figure_table(published_figures: Sequence[PublishedFigure]) -> Table:
-    """Published figures, and what they are to the last digit."""
     rows = []
     for one in published_figures:
         exactly = percent(one.exact, places=1) if one.is_share else exact_dollars(one.exact)
@@ -256,12 +249,10 @@ def running_parts(rows: Sequence[CallRow], split: Split, name: str) -> list[Deci
 
 
 def cost_by_class(row: CallRow) -> Mapping[str, Decimal]:
-    """USD of a call by class."""
     return row.cost.by_class()
 
 
 def cost_by_layer(row: CallRow) -> Mapping[str, Decimal]:
-    """USD of a call by layer, and of its output."""
     return {**{layer.value: amount for layer, amount in row.cost_by_layer.items()}, "output": row.cost.output}
 
 
@@ -333,14 +324,8 @@ def provider_name(summary: Summary, main: Summary) -> str:
     return f"{comparison.host}, as written" if summary is main else variant_name(comparison)
 
 
-QUESTION_TITLE = "Cost of one question in each variant"
-
-
 def question_variants(summaries: Sequence[Summary]) -> Table | None:
-    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions.
-
-    Many variants are rows, few are columns.
-    """
+    """A cell for each strategy and variant, the cheapest of a variant bold; None without variants or questions."""
     if len(summaries) < 2 or not summaries[0].has_questions:
         return None
     best = []

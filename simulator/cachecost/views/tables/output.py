@@ -13,7 +13,17 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from cachecost.base.atomic_files import open_whole
-from cachecost.base.formatting import UNKNOWN, all_of, change, dollar_places, dollars, inert, inert_cell, percent
+from cachecost.base.formatting import (
+    UNKNOWN,
+    all_of,
+    change,
+    dollar_places,
+    dollars,
+    exact_or_none,
+    inert,
+    inert_cell,
+    percent,
+)
 from cachecost.base.frames import flat_rows
 from cachecost.views.tables.table import COMPARISON, Column, Table
 
@@ -22,6 +32,19 @@ if TYPE_CHECKING:
     from cachecost.ledger.results import Ledger
 
 Row = Mapping[str, Any]
+SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
+"""Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
+TICKS = re.compile("`+")
+REFERENCE = re.compile(
+    r"@(?=[\w\\-])"  # mentions, and addresses of mail
+    r"|:(?=//)|\b[wW]{3}(?=\.)"  # addresses of pages
+    r"|\b(?:GH|gh)-(?=\d)|#(?=\w)|[!%&](?=\w)|\\~(?=\w)"  # issues, requests, epics, milestones, labels
+    r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
+)
+COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
+NO_REFERENCE = "&#8203;"
+"""A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
+LONGEST_WORD, LONGEST_TEXT = 80, 600
 
 
 def csv_text(rows: Iterable[Row]) -> str:
@@ -85,21 +108,6 @@ def rank_column(summary: Summary, names: Sequence[str]) -> Column:
     return Column("rank", "rank", [str(ranks.get(name, "")) for name in names], rank=COMPARISON)
 
 
-SPECIAL = re.compile(r"([\\`*<|\[\]$~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
-"""Characters that could begin markup; a dollar sign too, which GitHub may take for the start of a formula."""
-TICKS = re.compile("`+")
-REFERENCE = re.compile(
-    r"@(?=[\w\\-])"  # mentions, and addresses of mail
-    r"|:(?=//)|\b[wW]{3}(?=\.)"  # addresses of pages
-    r"|\b(?:GH|gh)-(?=\d)|#(?=\w)|[!%&](?=\w)|\\~(?=\w)"  # issues, requests, epics, milestones, labels
-    r"|^(?=/\w)"  # what GitLab takes for a command where a line begins with it
-)
-COMMIT = re.compile(r"\b(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
-NO_REFERENCE = "&#8203;"
-"""A space of no width. Forges look for references in what is rendered, where a backslash is gone."""
-LONGEST_WORD, LONGEST_TEXT = 80, 600
-
-
 def escape_markdown(text: str) -> str:
     """`text` in one line, with nothing in it that Markdown reads as markup."""
     return SPECIAL.sub(r"\\\1", inert(" ".join(text.split())))
@@ -123,7 +131,6 @@ def _without_middle(text: str, most: int) -> str:
 
 
 def markdown_table(table: Table, escape: Callable[[str], str] = escape_markdown) -> str:
-    """The table without its caption."""
     headers = list(map(escape, table.headers))
     rule = ["---:" if column.right else ":---" for column in table.columns]
     lines = [headers, rule]
@@ -156,3 +163,8 @@ def picture_link(name: str, description: str, files: Collection[str]) -> str:
 def pick(one: object, *names: str) -> dict[str, Any]:
     """These attributes, for an object of JSON whose keys have the same names."""
     return {name: getattr(one, name) for name in names}
+
+
+def pick_usd(one: object, *names: str) -> dict[str, str | None]:
+    """As `pick`, of dollars: all digits of each, or None, as NAME_usd."""
+    return {f"{name}_usd": exact_or_none(getattr(one, name)) for name in names}

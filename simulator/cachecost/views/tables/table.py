@@ -24,14 +24,21 @@ ANSWER, COMPARISON, LOWER_BOUND, COUNT, ZERO_CLASS = range(5)
 DETAIL = 99
 """Ranks of columns. A narrow terminal never hides ANSWER; of the others it hides the highest rank first.
 DETAIL is for reports in files: the terminal never shows it."""
+GAP = 2
+INDENT = 2
+LEAST_NAMES = 30
+"""Cells that names have before columns are hidden for them."""
+PIPE_WIDTH = 180
+LONGEST_WORD = 28
+"""Cells of a word from which on it breaks: an id, a path."""
+NUMBER = re.compile(r"[−+±<]?\$?[\d,.]+[kMB%]?(?: (?:s|min|h))?|–|")
+"""What never breaks from its unit: a count, dollars, a percentage, a duration, unknown, nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. Numbers are aligned right, words left. `bold`: the rows whose cell stands out.
-
-    `leads`: in a terminal it stands before the names.
-    """
+    """Numbers are aligned right, words left. `bold`: the rows whose cell stands out. `leads`: it stands before the
+    names."""
 
     key: str
     header: str
@@ -43,11 +50,9 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Terminal cells that the column takes."""
         return max(map(cell_len, (self.header, *self.cells)))
 
     def flush(self, row: int) -> str:
-        """The cell, padded to the width of the column."""
         cell = self.cells[row]
         blanks = " " * (self.width - cell_len(cell))
         return blanks + cell if self.right else cell + blanks
@@ -55,10 +60,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of equal length; the first names the rows. `strong`: the rows in bold.
-
-    `wraps`: long headers may wrap in HTML.
-    """
+    """Columns of equal length; the first names the rows. `strong`: bold rows. `wraps`: long headers may wrap in
+    HTML."""
 
     columns: Sequence[Column]
     caption: str = ""
@@ -102,15 +105,7 @@ def build_table(
 
 
 def true_rows(flags: Iterable[bool]) -> frozenset[int]:
-    """The numbers of the rows whose flag is true."""
     return frozenset(number for number, flag in enumerate(flags) if flag)
-
-
-GAP = 2
-INDENT = 2
-LEAST_NAMES = 30
-"""Cells that names have before columns are hidden for them."""
-LONGEST_HEADER = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +122,6 @@ class FittedTable:
 
     @property
     def columns(self) -> list[Column]:
-        """What is shown, in order: the columns that lead, the names, the others."""
         leading = [column for column in self.shown if column.leads]
         return [*leading, self.names, *(column for column in self.shown if not column.leads)]
 
@@ -144,17 +138,13 @@ class FittedTable:
 
 
 def fit_table(table: Table, width: int, narrow: int = LEAST_NAMES) -> FittedTable:
-    """The table in `width` cells: what carries the answer first, then names, then the rest.
-
-    Columns of a rank above ANSWER are hidden, the highest rank first, while names would have less than `narrow`
-    cells. Names take what the columns leave, and lose their middle where that is less than they need.
-    """
+    """The table in `width` cells. Columns of a rank above ANSWER are hidden, the highest rank first, while names would
+    have less than `narrow` cells; names take what the columns leave, and lose their middle where that is too little."""
     # inert cells, so that no foreign text begins another line
     first, *others = (replace(column, cells=list(map(inert, column.cells))) for column in table.columns)
     columns = [column for column in others if column.rank != DETAIL]
     headed = [
-        replace(column, header=shorten_middle(column.header, LONGEST_HEADER)) if column.right else column
-        for column in columns
+        replace(column, header=shorten_middle(column.header, 20)) if column.right else column for column in columns
     ]
     fitting = [column for column in headed if column.rank == ANSWER]
     for column in sorted(headed, key=lambda column: column.rank):
@@ -201,13 +191,6 @@ def shorten_end(text: str, width: int) -> str:
     return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
 
 
-PIPE_WIDTH = 180
-LONGEST_WORD = 28
-"""Cells of a word from which on it breaks: an id, a path."""
-NUMBER = re.compile(r"[−+±<]?\$?[\d,.]+[kMB%]?(?: (?:s|min|h))?|–|")
-"""What never breaks from its unit: a count, dollars, a percentage, a duration, unknown, nothing."""
-
-
 def render_table(
     fitted: FittedTable,
     *,
@@ -215,10 +198,8 @@ def render_table(
     prose: tuple[str, Sequence[str]] | None = None,
     dim: Iterable[int] = (),
 ) -> Padding:
-    """The table for a rich console; strong rows are bold. It neither wraps nor cuts a number.
-
-    `bars` are a last column without a header, `prose` one of words that wrap (header, cells); `dim` rows are pale.
-    """
+    """The table for a rich console; it neither wraps nor cuts a number. `bars` are a last column without a header,
+    `prose` one of words that wrap (header, cells); `dim` rows are pale."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -265,10 +246,8 @@ def facts_grid(facts: Iterable[tuple[str, str]], width: int) -> Padding:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], hide: Sequence[str] = ()) -> None:
-    """Print a table of words to stdout; words wrap, but neither a word nor a number breaks.
-
-    In a narrow terminal the columns in `hide` go, the first of them first, and the last line says so.
-    """
+    """Print a table of words to stdout; neither a word nor a number breaks. In a narrow terminal the columns in `hide`
+    go, the first of them first, and the last line says so."""
     import sys
 
     from rich.table import Table as RichTable

@@ -21,6 +21,15 @@ ALL_TOGETHER = 6_000
 FEWEST = 60
 TOLD_TOGETHER, FEWEST_TOLD = 600, 12
 """The same of the places that can be pointed at, and of the rows of the tables behind the pictures."""
+NOTHING_REWRITTEN: Mapping[int, Decimal] = {}
+HEIGHT = 200
+"""Units of the longest prompt."""
+BAND_TOP, BAND_HEIGHT = 206, 9
+LANE_END, LANE_HEIGHT = -6, 54
+"""Above the prompts the rewritten dollars have a lane: where it ends, and units of the highest ones."""
+STATES = ("read", "write_1h", "write_5m", "input")
+FEWEST_UNITS = 12
+"""Units that a picture is wide at least, so that a few columns are no walls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +53,6 @@ class CallColumn:
         hour = usage.read + usage.write_1h
         five = hour + usage.write_5m
         return usage.read, hour, five, five + usage.input_tokens
-
-
-NOTHING_REWRITTEN: Mapping[int, Decimal] = {}
 
 
 def ledger_columns(
@@ -78,7 +84,6 @@ def rewritten_by_call(explanation: Explanation) -> dict[int, Decimal]:
 
 
 def in_groups(columns: Sequence[CallColumn], step: int) -> Iterator[Sequence[CallColumn]]:
-    """Neighbours, `step` at a time."""
     for start in range(0, len(columns), step):
         yield columns[start : start + step]
 
@@ -91,16 +96,6 @@ def limit_columns(others: int) -> int:
 def limit_spots(others: int) -> int:
     """Places to point at in each of so many pictures."""
     return max(FEWEST_TOLD, min(MOST, TOLD_TOGETHER // max(others, 1)))
-
-
-HEIGHT = 200
-"""Units of the longest prompt."""
-BAND_TOP, BAND_HEIGHT = 206, 9
-LANE_END, LANE_HEIGHT = -6, 54
-"""Above the prompts the rewritten dollars have a lane: where it ends, and units of the highest ones."""
-STATES = ("read", "write_1h", "write_5m", "input")
-FEWEST_UNITS = 12
-"""Units that a picture is wide at least, so that a few columns are no walls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +118,10 @@ class Paths:
 
     @property
     def top(self) -> int:
-        """Where the picture begins: above the prompts where there is a lane."""
         return LANE_END - LANE_HEIGHT if self.rewritten else 0
 
     @property
     def bottom(self) -> int:
-        """Where it ends: the band of loops, questions and turns is the last."""
         return BAND_TOP + BAND_HEIGHT + 3 if self.loops or self.questions or self.turns else HEIGHT
 
 

@@ -16,6 +16,16 @@ from cachecost.views.timeline.columns import FEWEST_UNITS, MOST, CallColumn, Pat
 
 STATES = {"read": "read", "write_1h": "written 1h", "write_5m": "written 5m", "input": "uncached"}
 """The words of the page of `cachecost view`, in the order in which they lie in a prompt."""
+KEY = {
+    "rewritten": ("rewritten", "dollars rewritten"),
+    "breakpoints": ("tick", "breakpoint"),
+    "layers": ("edge", "end of tools, of system"),
+    "loops": ("loop", "tool loop"),
+    "questions": ("asked", "question"),
+    "turns": ("turn", "human turn"),
+    "refused": ("refused", "refused call"),
+}
+"""By the path of a picture: the class of its swatch in the legend, and its word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,6 @@ def call_table(columns: Sequence[CallColumn], most: int) -> Table:
 
 
 def _tooltip(group: Sequence[CallColumn]) -> str:
-    """The tooltip of some calls: of one its layers, its output, and where its breakpoints are."""
     if len(group) > 1:
         words = list(dict.fromkeys(column.words for column in group if column.words))
         return "\n".join([f"{_range(group)} · {_cost(group)}", _prompt(group), *words])
@@ -112,18 +121,6 @@ def _range(group: Sequence[CallColumn]) -> str:
 def _sum(group: Sequence[CallColumn], name: str) -> int:
     field = "input_tokens" if name == "input" else "output_tokens" if name == "output" else name
     return sum(getattr(column.row.usage, field) for column in group)
-
-
-KEY = {
-    "rewritten": ("rewritten", "dollars rewritten"),
-    "breakpoints": ("tick", "breakpoint"),
-    "layers": ("edge", "end of tools, of system"),
-    "loops": ("loop", "tool loop"),
-    "questions": ("asked", "question"),
-    "turns": ("turn", "human turn"),
-    "refused": ("refused", "refused call"),
-}
-"""By the path of a picture: the class of its swatch in the legend, and its word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +197,6 @@ def timeline_view(
 
 
 def longest_prompt(calls: Sequence[CallColumn]) -> int:
-    """Tokens of the longest prompt."""
     return max((column.row.usage.total_input for column in calls), default=0)
 
 

@@ -29,7 +29,7 @@ from cachecost.views.bill.json_output import call_object as billed_call_object
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.text import MAIN, agent_name, is_human, named_facts, session_headline, what_came_before
 from cachecost.views.bill.words import evidence_words
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 
 CUT_FILE = "session.jsonl"
 HOUR_LAYERS = {"1h:tools": ("last_tool",), "1h:tools+system": ("last_tool", "last_system")}
@@ -38,17 +38,20 @@ OWN_BREAKPOINTS: Mapping[str, Sequence[str]] = {
     "head+automatic": ("last_tool", "last_system", "automatic"),
     "none": (),
 }
-CLIENT_PRESETS = {"claude-code": "claude-code", "opencode": "opencode", "crush": "crush", "qwen-code": "qwen-code"}
-"""The preset that stands for what a client sent."""
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]+")
+UNKNOWN: Cause = "unknown"
+LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
+"""The list of each kind but breakpoints, which have words too."""
+AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
+"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
+NO_BILL = "none in the log: tokens and dollars are those of a replay"
+MOST_TEXT = 200_000
+"""Characters of a block's text alone."""
 
 
 def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Sequence[str]) -> str:
-    """The command that prices these choices, with the `options` that were given; "" where there is none.
-
-    Of a log of several sessions, the session is cut out first. There is none for sessions that share several files, and
-    where a file holds calls that do not count in the session: copies, and calls without a bill.
-    """
+    """The command that prices these choices, with the `options` that were given; of a log of several sessions, the
+    session is cut out first. "" for sessions that share several files, or share one with calls that do not count."""
     session, files = replay.session, replay.session.files
     names = ",".join(f"{KINDS[kind]}={value}" for kind, value in choices.items())
     asked = ["--jointly", names] if names else []
@@ -61,15 +64,13 @@ def command_line(replay: SessionReplay, choices: Mapping[str, str], options: Seq
 
 
 def scenario_yaml(alternatives: SessionAlternatives, choices: Mapping[str, str]) -> str:
-    """A scenario that plans the session again, as a preset that stands for what was sent and with the choices.
-
-    Its figures are near those of the replay and not the same: a preset is not what was sent.
-    """
+    """A scenario that plans the session again, as the preset nearest to what was sent, and with the choices."""
     replay, profile, main = alternatives.replay, alternatives.profile, alternatives.profile.main
     host = main.host if main else sorted(replay.workload.hosts)[0]
     model = main.rules.model if main else replay.session.calls[0].call.model
     session, files = replay.session, replay.session.files
-    own = CLIENT_PRESETS.get(session.calls[0].file.client, "head+automatic")
+    client = session.calls[0].file.client  # the preset that stands for what a client sent
+    own = client if client in ("claude-code", "opencode", "crush", "qwen-code") else "head+automatic"
     short = NOT_IN_NAMES.sub("-", session.id[:8]).strip("-")
     changed = " and ".join(f"{KINDS[kind]} {value}" for kind, value in choices.items()) or AS_SENT
     joined = [f"# {shlex.join(['cachecost', 'import', *files, '-o', CUT_FILE])}"] if len(files) > 1 else []
@@ -118,9 +119,6 @@ def _strategy(own: str, choices: Mapping[str, str], pings: int) -> dict[str, Any
     return made | ({"changes": changes} if changes else {})
 
 
-UNKNOWN: Cause = "unknown"
-
-
 class NameList:
     """Names in the order in which they first occur, each once."""
 
@@ -128,7 +126,6 @@ class NameList:
         self._places: dict[str, int] = {name: place for place, name in enumerate(first)}
 
     def place(self, name: str) -> int:
-        """The index of a name; a new one is added."""
         return self._places.setdefault(name, len(self._places))
 
     @property
@@ -137,7 +134,6 @@ class NameList:
 
 
 def cause_objects(causes: NameList) -> list[dict[str, str]]:
-    """The causes with their names for people."""
     return [{"cause": cause, "name": name_of_cause(cause)} for cause in causes.names]
 
 
@@ -148,7 +144,6 @@ def name_of_cause(cause: str) -> str:
 
 
 def usage_columns(usages: Iterable[Usage]) -> dict[str, list[int]]:
-    """The tokens of prompts by class."""
     listed = list(usages)
     return {
         "read": [usage.read for usage in listed],
@@ -174,10 +169,6 @@ def simulated_columns(made: Sequence[SimulatedCall | None], causes: NameList) ->
     }
 
 
-LISTS = {"ttl": "ttl", "model": "models", "host": "hosts", "keep_alive": "keep_alive", "compaction": "compaction"}
-"""The list of each kind but breakpoints, which have words too."""
-
-
 def options_object(alternatives: SessionAlternatives) -> dict[str, Any]:
     """The values of each choice; the first is as sent."""
     made: dict[str, Any] = {name: [AS_SENT, *alternatives.values(kind)] for kind, name in LISTS.items()}
@@ -194,13 +185,17 @@ def what_if_object(
     replay, causes = alternatives.replay, NameList()
     chosen = {kind: value for kind, value in choices.items() if value not in ("", AS_SENT) and kind in KINDS}
     usage = sum((row.usage for row in found.base), Usage())
+    made = found.options
+    sentences = [capitalized("; ".join(one.does for one in made)) or "As sent"]
+    sentences += dict.fromkeys(one.assumption for one in made if one.assumption)
+    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in made if one.unsupported)
+    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in made if one.unchanged)
     tokens = {"read": usage.read, "write_1h": usage.write_1h, "write_5m": usage.write_5m, "input": usage.input_tokens}
     return {
-        "cost_usd": exact(found.cost),
-        "basis_usd": exact(found.basis),
+        **pick_usd(found, "cost", "basis"),
         "difference_usd": exact(found.cost - found.basis),
         "basis": {**tokens, "output": usage.output_tokens, "calls": len(found.base)},
-        "words": _words(found),
+        "words": " ".join(f"{one.rstrip('.')}." for one in sentences),
         "extra_calls": found.extra_calls,
         "calls": {  # in the order of time; an extra call has the number 0
             "number": [one.number for one in found.calls],
@@ -213,23 +208,6 @@ def what_if_object(
         "yaml": scenario_yaml(alternatives, chosen),
         "errors": list(dict.fromkeys(one.made.row.error for one in found.calls if one.made.row.error)),
     }
-
-
-def _words(found: ReplayedAlternative) -> str:
-    """What the choices do, and what is assumed or not known."""
-    options = found.options
-    if not options:
-        return "As sent."
-    sentences = [capitalized("; ".join(option.does for option in options))]
-    sentences += dict.fromkeys(one.assumption for one in options if one.assumption)
-    sentences += dict.fromkeys(f"Not supported by the data: {one.unsupported}" for one in options if one.unsupported)
-    sentences += dict.fromkeys(f"{one.name}: {one.unchanged}" for one in options if one.unchanged)
-    return " ".join(f"{one.rstrip('.')}." for one in sentences)
-
-
-AT_BLOCK = re.compile(r" at (?:tools|system|messages)[.\w]*$")
-"""Where what was idle begins: that is the whole prompt, or what the page shows as written."""
-NO_BILL = "none in the log: tokens and dollars are those of a replay"
 
 
 def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
@@ -248,8 +226,7 @@ def session_object(session: ViewedSession, name: str) -> dict[str, Any]:
         "headline": session_headline(session.summary),
         "facts": [*named_facts(session.calls), *([] if session.has_bill else [("bill", NO_BILL)])],
         **pick(session, "has_text", "has_blocks", "has_bill"),
-        "cost_usd": exact(total.cost),
-        "rewritten_usd": exact(total.rewritten),
+        **pick_usd(total, "cost", "rewritten"),
         "calls": columns,
         "moments": moment_objects(calls),
     }
@@ -289,7 +266,6 @@ def event_text(one: TimelineCall, model: str) -> str:
 
 
 def moment_objects(calls: Sequence[TimelineCall]) -> list[dict[str, Any]]:
-    """The most expensive rewrites, the most expensive first."""
     paid = [one for one in calls if one.rewrite and rewritten_cost(one) > 0]
     found = nsmallest(5, paid, key=lambda one: (-rewritten_cost(one), one.number))
     return [
@@ -306,7 +282,6 @@ def words_of_cause(rewrite: BilledRewrite) -> str:
 
 
 def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], token_source: str) -> dict[str, Any]:
-    """The replay of a session as it was sent, in the order of its calls."""
     causes = NameList()
     rows = [one.row for one in made.values()]
     return {
@@ -322,12 +297,6 @@ def simulated_object(session: ViewedSession, made: Mapping[int, SimulatedCall], 
     }
 
 
-MOST_TEXT = 200_000
-"""Characters of a block's text alone."""
-HIDDEN_NAME = "added by the provider"
-UNRECORDED_NAME = "not in the transcript"
-
-
 def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str) -> dict[str, Any]:
     """A call and its blocks; `first_model` is that of the session's start."""
     made, one = viewed.made, viewed.call
@@ -336,6 +305,11 @@ def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str)
     kept = ("number", "time", "model", "file", "line", "usage", "cost_usd", "cause", "idle_s", "cache_miss_reason")
     classes = call_class_costs(one.call, prices)
     names, names_before = _tool_names(viewed.blocks), _tool_names(viewed.blocks_before)
+    at, found, difference = viewed.changes.first_changed, viewed.difference, None
+    if at is not None and found is not None:
+        place = viewed.changes.blocks[at].before
+        texts = pick(found, "at", "before", "was", "now", "after")
+        difference = {"block": at + 1, "before_block": None if place is None else place + 1, **texts}
     return {
         "call": {
             **{name: billed[name] for name in kept},
@@ -352,7 +326,7 @@ def viewed_call_object(viewed: ViewedCall, prices: CallPrices, first_model: str)
         "before": viewed.before.number if viewed.before else None,
         "blocks": [_compared(viewed, at, names) for at in range(len(viewed.blocks))],
         "gone": [_described(viewed.blocks_before[at], at, names_before) for at in viewed.changes.gone],
-        "difference": _difference(viewed),
+        "difference": difference,
         "has_text": viewed.has_text,
     }
 
@@ -372,7 +346,7 @@ def _described(one: SentBlock, at: int, names: Mapping[str, str]) -> dict[str, A
     """A block; its number counts from 1 in the order of the prompt."""
     block = one.block
     text = readable_text(block, one.layer) if block else None
-    name = UNRECORDED_NAME if one.is_unrecorded else HIDDEN_NAME
+    name = "not in the transcript" if one.is_unrecorded else "added by the provider"
     if block:  # that of a tool, also of that whose result the block is
         content = block.content or {}
         own = content.get("name")
@@ -394,18 +368,6 @@ def _tool_names(blocks: Blocks) -> Mapping[str, str]:
     """The name of the tool of each `tool_use` block by its id."""
     uses = (one.block.content for one in blocks if one.block and one.block.kind == "tool_use")
     return {one["id"]: str(one.get("name", "")) for one in uses if one is not None and isinstance(one.get("id"), str)}
-
-
-def _difference(viewed: ViewedCall) -> dict[str, Any] | None:
-    at, found = viewed.changes.first_changed, viewed.difference
-    if at is None or found is None:
-        return None
-    place = viewed.changes.blocks[at].before
-    return {
-        "block": at + 1,
-        "before_block": None if place is None else place + 1,
-        **pick(found, "at", "before", "was", "now", "after"),
-    }
 
 
 def block_object(viewed: ViewedCall, number: int) -> dict[str, Any]:
@@ -439,8 +401,7 @@ def side_object(title: str, summary: BillSummary, calls: Sequence[TimelineCall])
     return {
         "title": title,
         "headline": session_headline(summary),
-        "cost_usd": exact(summary.total.cost),
-        "rewritten_usd": exact(summary.total.rewritten),
+        **pick_usd(summary.total, "cost", "rewritten"),
         "hit_rate": hit_rate(summary.total),
         "calls": columns,
         "causes": cause_objects(causes),

@@ -20,10 +20,16 @@ from cachecost.base.version import __version__
 from cachecost.views.bill.json_output import hit_rate
 from cachecost.views.bill.words import cause_name, session_names
 from cachecost.views.charts.palette import DARK_COLOURS, PAGE_COLOURS
-from cachecost.views.tables.output import pick
+from cachecost.views.tables.output import pick, pick_usd
 from cachecost.views.viewer.call import UNKNOWN, NameList, cause_objects
 
 _encode = msgspec.json.Encoder().encode
+TOKENS = ("read", "write_5m", "write_1h", "input", "output")
+MAIN = "main"
+NEEDED = ("scenario", "question", "verdict", "compare_to", "strategies")
+
+Row = Mapping[str, str]
+NO_TITLES: Mapping[str, str] = {}
 
 
 def inert_object(value: Any) -> Any:
@@ -38,15 +44,7 @@ def inert_object(value: Any) -> Any:
 
 
 def inert_json(value: Any) -> bytes:
-    """The value as JSON, its texts inert."""
     return _encode(inert_object(value))
-
-
-TOKENS = ("read", "write_5m", "write_1h", "input", "output")
-MAIN = "main"
-NEEDED = ("scenario", "question", "verdict", "compare_to", "strategies")
-
-Row = Mapping[str, str]
 
 
 class Report(NamedTuple):
@@ -107,9 +105,8 @@ def _strategies(report: Report) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[Row], causes: NameList, models: NameList) -> dict[str, list[Any]]:
-    """The columns of a strategy's calls. Calls of the conversation are numbered, so that those of strategies
-    correspond; questions, pings and the like have the number 0.
-    """
+    """The columns of a strategy's calls. Those of the conversation are numbered, so that those of strategies
+    correspond; questions, pings and the like have the number 0."""
     is_main = [int(row["purpose"] == MAIN) for row in rows]
     return {
         "number": [number if is_own else 0 for number, is_own in zip(accumulate(is_main), is_main, strict=True)],
@@ -127,9 +124,6 @@ def _start(timestamp: str) -> float | None:
         return seconds(timestamp) if timestamp else None
     except ValueError:
         return None
-
-
-NO_TITLES: Mapping[str, str] = {}
 
 
 def start_object(kind: str, title: str, command: str) -> dict[str, Any]:
@@ -156,17 +150,14 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
                 "last": iso_or_none(row.last),
                 "calls": row.calls,
                 "hit_rate": hit_rate(row),
-                "cost_usd": exact(row.cost),
-                "rewritten_usd": exact(row.rewritten),
+                **pick_usd(row, "cost", "rewritten"),
                 "most": f"{cause_name(most.cause)} {most.times:,} ×" if most else "",
                 "title": titles.get(row.key, ""),
             }
         )
     return {
         "total": {
-            "cost_usd": exact(total.cost),
-            "rewritten_usd": exact(total.rewritten),
-            "necessary_usd": exact(total.necessary),
+            **pick_usd(total, "cost", "rewritten", "necessary"),
             "calls": total.calls,
             "sessions": listing.summary.sessions,
             "hit_rate": hit_rate(total),
@@ -180,5 +171,4 @@ def sessions_object(listing: SessionListing, titles: Mapping[str, str] = NO_TITL
 
 
 def skipped_objects(skipped: Sequence[Fault]) -> list[dict[str, Any]]:
-    """Files and lines that could not be read."""
     return [{"file": one.file, "line": one.line, "reason": one.message} for one in skipped]
