@@ -15,8 +15,8 @@ from driver_fake import KEY, START, FakeClock, journal_of, small_plan
 from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.run import LiveResult, LiveRun, drive
+from cachecost.live.driver.sending import read_journal
 from cachecost.live.server.app import app_of
 from cachecost.live.server.meter import Meter
 from cachecost.live.server.state import faults_from

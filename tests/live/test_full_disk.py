@@ -22,7 +22,7 @@ from server_fakes import BODY, HEAD, Letters, lines_of, post, served_by
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live import request_log
-from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.sending import read_journal
 from cachecost.live.recorder.writing import DigestFile, calls_in
 from cachecost.live.request_log import CallLog
 from slow_cases import mostly_slow

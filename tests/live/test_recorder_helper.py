@@ -18,8 +18,7 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop, Predictor
 from cachecost.live.recorder.helper_main import Inbox
-from cachecost.live.recorder.log_lines import LineReader
-from cachecost.live.recorder.writing import DigestFile, calls_in, put_recording_in_order
+from cachecost.live.recorder.writing import DigestFile, LineReader, calls_in, put_recording_in_order
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.tokenizers import has_ctok
 from slow_cases import mostly_slow

@@ -143,9 +143,9 @@ class _Live:
     def run(self) -> int:
         if not self.values["dry_run"] and not os.environ.get(KEY):
             raise click.ClickException(NO_KEY)
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import read_journal
         from cachecost.live.driver.planning import plan as make_plan
+        from cachecost.live.driver.run import plan_json, plan_sentences, print_plan
+        from cachecost.live.driver.sending import read_journal
 
         rules = options.parse_assumptions(self.values["rule"])
         sets = [*self.values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
@@ -163,10 +163,10 @@ class _Live:
             raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
         parallel, is_dry = self.values["parallel"], self.values["dry_run"]
         if not self.values["as_json"]:
-            output.print_plan(plan, self.limit, parallel)
+            print_plan(plan, self.limit, parallel)
         elif is_dry:
-            options.print_json(output.plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
-        for sentence in output.plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
+            options.print_json(plan_json(plan, self.limit, parallel), indent=2, ensure_ascii=True)
+        for sentence in plan_sentences(plan, self.limit, self.values["pace"], self.values["output"]):
             print_diagnostic(sentence)
         if is_dry:
             return ExitCode.OK
@@ -184,9 +184,8 @@ class _Live:
 
         from cachecost.analysis.fidelity.validation import Validation
         from cachecost.live.clock import ScaledClock
-        from cachecost.live.driver import output
-        from cachecost.live.driver.journal import Journal
-        from cachecost.live.driver.run import RECORDING, LiveRun, drive
+        from cachecost.live.driver.run import RECORDING, LiveRun, drive, driven_json, print_driven, sentences
+        from cachecost.live.driver.sending import Journal
         from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
         limits = [self.values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
@@ -209,14 +208,14 @@ class _Live:
             setup = replace(driven.plan.terms.each_on_its_day(), counters={})
             fidelity = Validation([driven.recording], setup).fidelity()
         if self.values["as_json"]:
-            document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+            document = {**driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
             options.print_json(document, indent=2, ensure_ascii=True)
         else:
-            output.print_driven(driven)
+            print_driven(driven)
             if fidelity:
                 click.echo(f"\ncachecost validate {driven.recording}")
                 print_fidelity(fidelity, sys.stdout)
-        for sentence in output.sentences(driven):
+        for sentence in sentences(driven):
             print_diagnostic(sentence)
         ended = driven.ended
         return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)

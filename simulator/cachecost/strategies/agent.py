@@ -21,8 +21,17 @@ from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, R
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.assumptions import show_assumption
-from cachecost.strategies.changes.base import STEP_S, AgentChange, GrowingThread, with_head, without_effort
-from cachecost.strategies.model_facts import MAX_RETRIES, Facts, FailedAttempts, HostFacts
+from cachecost.strategies.changes.base import (
+    MAX_RETRIES,
+    STEP_S,
+    AgentChange,
+    Facts,
+    FailedAttempts,
+    GrowingThread,
+    HostFacts,
+    with_head,
+    without_effort,
+)
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 
 CHARS_PER_TOKEN = 3

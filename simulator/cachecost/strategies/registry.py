@@ -17,7 +17,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import Facts
 from cachecost.strategies.presets import PRESETS
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
-from cachecost.live.recorder.log_lines import LineReader
-from cachecost.live.recorder.writing import DigestFile
+from cachecost.live.recorder.writing import DigestFile, LineReader
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
@@ -38,7 +37,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 if TYPE_CHECKING:
-    from cachecost.live.viewer.calls import CallList
+    from cachecost.live.viewer.source import CallList
 
 
 class Predictor:
@@ -140,9 +139,9 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     """
     from cachecost.live.loopback import address_of
     from cachecost.live.viewer.app import page_server, viewer_app
-    from cachecost.live.viewer.calls import CallList, CallSignal
-    from cachecost.live.viewer.live_source import LiveSource
     from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.sessions_source import LiveSource
+    from cachecost.live.viewer.source import CallList, CallSignal
 
     signal = CallSignal()
     calls = CallList(signal)

@@ -11,7 +11,6 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.live.clock import moment
-from cachecost.live.server.messages_api import message_of
 from cachecost.live.server.model import (
     ApiError,
     CallCharge,
@@ -24,7 +23,7 @@ from cachecost.live.server.model import (
     of_status,
     unknown_model,
 )
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, message_of
 from cachecost.live.server.state import ERRORS, InjectedFault, ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage

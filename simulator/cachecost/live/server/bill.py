@@ -1,7 +1,11 @@
 """The bill of a simulated API: what its calls cost, what caching saved, and which loops are uncached.
 
 In an uncached loop each call pays again for what the call before it sent. The bill is shown in a terminal (the verdict,
-the cost by token class and by group, then the loops) and as JSON.
+the cost by token class and by group, then the loops) and as JSON at `/cachecost.json`.
+
+The page of the calls is for people, below an address that holds a token; the API stays where clients find it.
+`/cachecost` leads a browser there that was sent by a person, not by another site, and under no name that another site
+controls.
 """
 
 from __future__ import annotations
@@ -16,6 +20,10 @@ from typing import IO, Any, TypeVar
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import (
@@ -30,11 +38,13 @@ from cachecost.base.formatting import (
     tokens,
 )
 from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import count_margin
-from cachecost.ledger.rows import Cost
+from cachecost.ledger.rows import REFUSED, Cost
 from cachecost.ledger.unread import UnreadWrites
+from cachecost.live.loopback import HEADERS, names_loopback
 from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.live.viewer.calls import conversation_title
+from cachecost.live.viewer.source import conversation_title
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import block_at, sent_breakpoints
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
@@ -236,7 +246,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 
 
 FORMAT = 1
-HEADERS = {
+COLUMNS = {
     "calls": "calls",
     "input": "input",
     **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
@@ -383,7 +393,7 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         }
         for share in shown
     ]
-    for key, header_text in HEADERS.items():
+    for key, header_text in COLUMNS.items():
         column = Column(key, header_text, point_aligned([row[key] for row in rows]))
         is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
         if not is_zero or column.key != "write_1h_tokens":
@@ -401,3 +411,60 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
 
 def _indent(text: RenderableType) -> RenderableType:
     return Padding(text, (0, 0, 0, INDENT))
+
+
+REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
+NAME = "cachecost serve"
+
+
+@dataclass(frozen=True, slots=True)
+class MeterFeed:
+    """The calls of a meter, each with its simulated usage as its bill."""
+
+    meter: Meter
+
+    def since(self, count: int) -> Sequence[Call]:
+        """The calls after the first `count`."""
+        recorded = []
+        for one in self.meter.taken[count:]:
+            if one.row.error is None:
+                recorded.append(replace(one.call, billed=one.row.usage, is_simulated=False))
+            else:
+                status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
+                recorded.append(replace(one.call, status=status, is_simulated=False))
+        return recorded
+
+
+PAGE, JSON = "/cachecost", "/cachecost.json"
+BELOW = f"{PAGE}/"
+BILL_FROM_PAGE = "../../cachecost.json"
+"""The bill's address from the page."""
+
+
+def routes(meter: Meter, token: str, port: int) -> list[Route]:
+    """The bill, and the way to the page on this port."""
+
+    async def figures(request: Request) -> Response:
+        return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
+
+    async def page(request: Request) -> Response:
+        if not names_loopback(request.scope, port):
+            return Response(status_code=421, headers=HEADERS)
+        # values of Sec-Fetch-Site of requests that a person began, or that no browser sent
+        if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
+            return Response(status_code=403, headers=HEADERS)
+        return RedirectResponse(f"{BELOW}{token}/", headers=HEADERS)
+
+    return [Route(PAGE, page), Route(JSON, figures)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageBesideApi:
+    """Requests below `/cachecost/` go to the page, all others to the API."""
+
+    api: ASGIApp
+    page: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and scope["path"].startswith(BELOW)
+        await (self.page if is_page else self.api)(scope, receive, send)

@@ -1,13 +1,141 @@
-"""What a page shows: whoever serves one has a source of its answers. That of a report, beside another revision."""
+"""What a page shows: whoever serves one has a source of its answers. Calls seen so far, and who waits for more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
+from threading import Lock
 from typing import Any, Protocol
 
-from cachecost.live.viewer.calls import CallSignal
+from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
+from cachecost.prompts.blocks import Thread
 from cachecost.views.viewer.sessions import Report, run_page_object, start_object
+
+
+class CallWaiter:
+    """Waits on one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._changed, self._stopped = asyncio.Event(), asyncio.Event()
+
+    async def changed(self, most_s: float) -> bool:
+        """Whether calls were added, or all has stopped, within so many seconds."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), most_s)
+        except TimeoutError:
+            return False
+        self._changed.clear()
+        return True
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until all has stopped."""
+        try:
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def tell(self, is_over: bool) -> None:
+        """From any thread."""
+
+        def wake() -> None:
+            self._changed.set()
+            if is_over:
+                self._stopped.set()
+
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(wake)
+
+
+class CallSignal:
+    """Whoever adds calls tells it; whoever shows them waits."""
+
+    def __init__(self) -> None:
+        self.has_stopped = False
+        self._waiters: set[CallWaiter] = set()
+        self._lock = Lock()
+
+    @contextmanager
+    def waiter(self) -> Iterator[CallWaiter]:
+        """A waiter on the running event loop."""
+        one = CallWaiter(asyncio.get_running_loop())
+        with self._lock:
+            self._waiters.add(one)
+        try:
+            yield one
+        finally:
+            with self._lock:
+                self._waiters.discard(one)
+
+    def tell(self) -> None:
+        """Calls were added."""
+        with self._lock:
+            waiting = list(self._waiters)
+        for one in waiting:
+            one.tell(self.has_stopped)
+
+    def stop(self) -> None:
+        """Nothing more comes: who waits ends, so that the server can."""
+        self.has_stopped = True
+        self.tell()
+
+
+ID_BYTES = 6
+LONGEST_READ = 2000
+LONGEST_TITLE = 48
+
+
+class CallFeed(Protocol):
+    """Calls in the order they start; they are only added."""
+
+    def since(self, count: int) -> Sequence[Call]:
+        """The calls after the first `count`; from any thread."""
+
+
+class CallList:
+    """A feed that whoever records adds to, and that tells `signal`."""
+
+    def __init__(self, signal: CallSignal) -> None:
+        self._calls: list[Call] = []
+        self._signal = signal
+        self._lock = Lock()
+
+    def add(self, call: Call) -> None:
+        with self._lock:
+            self._calls.append(call)
+        self._signal.tell()
+
+    def since(self, count: int) -> Sequence[Call]:
+        with self._lock:
+            return self._calls[count:]
+
+
+def call_of_session(call: Call, number: int) -> Call:
+    """The call with an id, and with a session: calls that begin with the same message are one conversation."""
+    session = call.session
+    if not session:
+        first = call.request.thread.beginning.message
+        digest = blake2b(call.workspace.encode("utf-8", "surrogatepass"), digest_size=ID_BYTES)
+        for block in first.blocks if first else ():
+            digest.update(block.digest)
+        session = digest.hexdigest()
+    made: Call = replace(call, session=session, id=call.id or f"call {number}")
+    return made
+
+
+def conversation_title(first: Thread) -> str:
+    """The title of a conversation: the beginning of the first text that a person wrote; "" without content."""
+    blocks = first.message.blocks if first.message else ()
+    texts = [str(block.content.get("text") or "") for block in blocks if block.content is not None]
+    plain = [text for text in texts if text.strip() and not text.lstrip().startswith("<")]
+    shown = "".join(letter if letter.isprintable() else " " for letter in (plain or texts or [""])[0][:LONGEST_READ])
+    words = " ".join(shown.split())
+    return words if len(words) <= LONGEST_TITLE else words[: LONGEST_TITLE - 1].rstrip() + "…"
+
 
 Answer = Mapping[str, Any]
 

@@ -14,6 +14,7 @@ from cachecost.strategies.agent import Window
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
+    EvenSampler,
     GrowingThread,
     Span,
     ThreadRewriter,
@@ -25,7 +26,6 @@ from cachecost.strategies.changes.base import (
     starts_turn,
     tokens_of,
 )
-from cachecost.strategies.model_facts import EvenSampler
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]
 TITLE_TOKENS = 10

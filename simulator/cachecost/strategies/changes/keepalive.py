@@ -15,8 +15,7 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import STEP_S, AgentChange, tokens_of, without_effort
-from cachecost.strategies.model_facts import EvenSampler
+from cachecost.strategies.changes.base import STEP_S, AgentChange, EvenSampler, tokens_of, without_effort
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
     LastTool,

@@ -11,8 +11,12 @@ from cachecost.base.structs import replace
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (
+    MAX_RETRIES,
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
+    FailedAttempts,
     ThreadRewriter,
     assumed_block,
     failed_attempt,
@@ -23,7 +27,6 @@ from cachecost.strategies.changes.base import (
     starts_turn,
 )
 from cachecost.strategies.changes.prefix import PrefixRewriter, in_one_text
-from cachecost.strategies.model_facts import MAX_RETRIES, EvenSampler, Facts, FailedAttempts
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from cachecost.prompts.request import Request, text_block
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
     Rewriter,
     ThreadRewriter,
     failed_attempt,
@@ -33,7 +35,6 @@ from cachecost.strategies.changes.base import (
     placeholder_for,
     starts_turn,
 )
-from cachecost.strategies.model_facts import EvenSampler, Facts
 
 IMAGES = frozenset({"image", "document"})
 

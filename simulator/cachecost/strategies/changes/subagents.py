@@ -23,6 +23,8 @@ from cachecost.strategies.changes.base import (
     STEP_S,
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
     GrowingThread,
     assumed_block,
     find_tool_calls,
@@ -32,7 +34,6 @@ from cachecost.strategies.changes.base import (
     with_head,
 )
 from cachecost.strategies.changes.prefix import PrefixRewriter
-from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
 @dataclass(frozen=True, slots=True)

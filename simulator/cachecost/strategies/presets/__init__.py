@@ -13,8 +13,8 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.strategies.agent import Agent, InquiryOptions
+from cachecost.strategies.changes.base import HostFacts
 from cachecost.strategies.changes.keepalive import Adapt
-from cachecost.strategies.model_facts import HostFacts
 from cachecost.strategies.placements import Automatic, LastMessage, LastTool, Placement, SystemBlock, primitive_named
 
 BASE = (LastTool(), SystemBlock("last"), Automatic())

@@ -18,13 +18,14 @@ from cachecost.live.server.answers.blocks import (
     Item,
     blocks,
     count_tool_calls_of_turn,
+    minimal,
+    required_names,
     stop_reason,
     text,
     thinking,
     tool_use,
     wanted_schema,
 )
-from cachecost.live.server.answers.schema_values import minimal, required_names
 from cachecost.live.server.model import ClientCall, ModelAnswer
 
 
