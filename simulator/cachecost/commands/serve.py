@@ -120,8 +120,7 @@ def _serve(served: ServerState, taken: socket, setup: ReplaySetup, clock_words: 
     from cachecost.live.server.app import app_of, serve_until_stopped
     from cachecost.live.server.bill import BELOW, BILL_FROM_PAGE, NAME, MeterFeed, PageBesideApi, routes
     from cachecost.live.server.served_api import PLACEHOLDER
-    from cachecost.live.viewer.app import viewer_app
-    from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.app import read_static_files, viewer_app
     from cachecost.live.viewer.sessions_source import LiveSource
     from cachecost.live.viewer.source import CallSignal
 

@@ -29,15 +29,12 @@ from cachecost.strategies.changes.base import (
     FailedAttempts,
     GrowingThread,
     HostFacts,
+    params_for_model,
     with_head,
-    without_effort,
 )
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 
-CHARS_PER_TOKEN = 3
-BUDGET_PERCENT = 90
-TARGET_PERCENT = 80
-GRANULES = 10
+CHARS_PER_TOKEN, BUDGET_PERCENT, TARGET_PERCENT, GRANULES = 3, 90, 80, 10
 
 
 class Window:
@@ -195,15 +192,12 @@ class InquiryOptions:
 
     def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
         """The main thread's parameters as the side call sends them; choice and format come on top."""
-        params = dict(main)
+        params = params_for_model(main, self.model, keeps_thinking=True)
         if self.thinking == "off":
             params["thinking"] = {"type": "disabled"}
         elif (self.model and self.thinking is None) or self.drops_thinking(main):
             params.pop("thinking", None)
-        if self.model is not None:
-            params.pop("speed", None)
-            params["output_config"] = without_effort(main)
-        return {key: value for key, value in params.items() if value != {}}
+        return params
 
 
 class QuestionPlanner:
@@ -232,11 +226,9 @@ class QuestionPlanner:
         self._model = options.model or main.model
         self._bare = NOTHING if options.tools == "none" else bare_tools
         self._main_tools = main.tools
-        self._system = (
-            main.system
-            if options.system_tokens is None
-            else Part((given_block("text", "system", "inquiry system prompt", options.system_tokens),))
-        )
+        self._system = main.system
+        if options.system_tokens is not None:
+            self._system = Part((given_block("text", "system", "inquiry system prompt", options.system_tokens),))
         if options.choice == "soft":
             self._system = Part((*self._system.blocks, MUST_CALL_BLOCK))
         self._params = options.side_params(main.params)
@@ -327,12 +319,8 @@ def _type_of(value: object) -> object:
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    whole = {"type": "object", "properties": dict(properties), "required": list(properties)}
+    return {**whole, "additionalProperties": False}
 
 
 MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", MUST_CALL)
@@ -530,14 +518,6 @@ class _CallPlanner:
             )
 
     def calls(self) -> Iterator[Call]:
-        recorded = self._conversation
-        if recorded.host is None and not recorded.workspace and not recorded.is_batch:
-            yield from self._calls()
-            return
-        for call in self._calls():
-            yield replace(call, host=recorded.host, workspace=recorded.workspace, is_batch=recorded.is_batch)
-
-    def _calls(self) -> Iterator[Call]:
         asked: list[Inquiry] = []
         for event in self._conversation.events:
             if isinstance(event, Inquiry):
@@ -575,18 +555,23 @@ class _CallPlanner:
         return self._plan_call(reply, request, start, "aside")
 
     def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> Call:
+        recorded = self._conversation
         return Call(
             request,
             start,
+            host=recorded.host,
+            workspace=recorded.workspace,
             first_token_s=reply.first_token_s or 0.0,
             output=reply.blocks,
             output_tokens=reply.output_tokens,
             purpose=purpose,
             turn=self._turn,
             is_simulated=True,
+            is_batch=recorded.is_batch,
         )
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
         if asked and self._questions is not None:
             calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
-            yield from calls
+            own = {name: getattr(self._conversation, name) for name in ("host", "workspace", "is_batch")}
+            yield from (replace(call, **own) for call in calls)

@@ -40,7 +40,19 @@ from cachecost.base.yaml_text import one_of, show_value
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.registry import CHANGES
+from cachecost.strategies.changes.context import Compaction, Deduplicate, OutputCap, Prune, Reread, Truncate
+from cachecost.strategies.changes.keepalive import Adapt, CallRetries, KeepAlive, PreWarm, RouteAsides, WarmBeforeFanOut
+from cachecost.strategies.changes.messages import (
+    Attachments,
+    FinalAnswer,
+    Reminder,
+    Repairs,
+    SessionResume,
+    ToolAnswers,
+    Unprompted,
+)
+from cachecost.strategies.changes.prefix import DateInSystem, SplitSystem, SwitchAt, TextTools
+from cachecost.strategies.changes.subagents import FanOut, SubAgents
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Primitive
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import Strategy, find_strategy, names
@@ -48,6 +60,35 @@ from cachecost.strategies.registry import Strategy, find_strategy, names
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
+
+
+CHANGES: dict[str, type[AgentChange]] = {
+    "adapt": Adapt,
+    "attachments": Attachments,
+    "compaction": Compaction,
+    "date_in_system": DateInSystem,
+    "deduplicate": Deduplicate,
+    "fan_out": FanOut,
+    "final_answer": FinalAnswer,
+    "keep_alive": KeepAlive,
+    "pre_warm": PreWarm,
+    "prune": Prune,
+    "reminder": Reminder,
+    "repairs": Repairs,
+    "reread": Reread,
+    "retries": CallRetries,
+    "route_asides": RouteAsides,
+    "session_resume": SessionResume,
+    "split_system": SplitSystem,
+    "sub_agents": SubAgents,
+    "switch": SwitchAt,
+    "text_tools": TextTools,
+    "tool_answers": ToolAnswers,
+    "tool_output_cap": OutputCap,
+    "truncate": Truncate,
+    "unprompted": Unprompted,
+    "warm_before_fan_out": WarmBeforeFanOut,
+}
 
 
 CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
@@ -178,7 +219,6 @@ class OptionTable(Generic[Chosen]):
 
     @cache  # noqa: B019 - tables live as long as the program
     def options(self, name: str) -> type[BaseModel]:
-        """The options of one, as a model."""
         chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
         return derive_model(chosen, name, only=None if name in self.types else self.kept)
 

@@ -138,8 +138,7 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     The token is made here: the options of a process are seen by all users of a machine.
     """
     from cachecost.live.loopback import address_of
-    from cachecost.live.viewer.app import page_server, viewer_app
-    from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.app import page_server, read_static_files, viewer_app
     from cachecost.live.viewer.sessions_source import LiveSource
     from cachecost.live.viewer.source import CallList, CallSignal
 

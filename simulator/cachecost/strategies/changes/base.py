@@ -137,7 +137,6 @@ class GrowingThread:
         return other.fold(self._grafts, self.thread.root, Thread.then)
 
     def add(self, event: Event) -> None:
-        """Go on by one event."""
         if isinstance(event, Human | Reply | Results):
             if event.blocks:
                 self.thread = self.thread.saying("assistant" if isinstance(event, Reply) else "user", event.blocks)
@@ -178,19 +177,15 @@ def with_head(conversation: Conversation, head: Switch) -> Conversation:
     )
 
 
-def params_for_model(params: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+def params_for_model(params: Mapping[str, Any], model: str | None, keeps_thinking: bool = False) -> dict[str, Any]:
     """Parameters without what another `model`, if one is named, may not know: thinking, speed and effort."""
     kept = dict(params)
     if model is not None:
-        kept.pop("thinking", None)
-        kept.pop("speed", None)
-        kept["output_config"] = without_effort(params)
+        config = params.get("output_config") or {}
+        kept["output_config"] = {key: value for key, value in config.items() if key != "effort"}
+        for name in ("speed",) if keeps_thinking else ("speed", "thinking"):
+            kept.pop(name, None)
     return {key: value for key, value in kept.items() if value != {}}
-
-
-def without_effort(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The `output_config` of parameters without its effort."""
-    return {key: value for key, value in (params.get("output_config") or {}).items() if key != "effort"}
 
 
 def tokens_of(parts: Iterable[Message | Part]) -> int:
@@ -266,7 +261,6 @@ class ThreadRewriter(Rewriter):
         """Of the messages sent, those from `keep` on are gone."""
 
     def send(self, event: Event) -> Event:
-        """An event as it is sent."""
         if isinstance(event, ThreadRewrite):
             kept = min(event.keep, len(self.recorded_messages))
             keep, once_more = self._split_at(kept)

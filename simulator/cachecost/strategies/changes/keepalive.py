@@ -15,7 +15,7 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import STEP_S, AgentChange, EvenSampler, tokens_of, without_effort
+from cachecost.strategies.changes.base import STEP_S, AgentChange, EvenSampler, params_for_model, tokens_of
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
     LastTool,
@@ -217,7 +217,6 @@ class PreWarm(AgentChange):
 
     @property
     def lead_s(self) -> float:
-        """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
     def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
@@ -493,14 +492,9 @@ class RouteAsides(AgentChange):
             yield replace(call, request=self._route(call.request)) if is_routed else call
 
     def _route(self, request: Request) -> Request:
-        params = dict(request.params)
+        params = params_for_model(request.params, self.model, keeps_thinking=True)
         if self.thinking == "off" and "thinking" in params:
             params["thinking"] = {"type": "disabled"}
-        if self.model is not None:
-            params.pop("speed", None)
-            params["output_config"] = without_effort(params)
-            if not params["output_config"]:
-                del params["output_config"]
         routed = replace(request, model=self.model or request.model, params=params)
         if self.tools == "same":
             return routed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from cachecost.base.structs import replace
 from cachecost.conversations.model import (
@@ -70,8 +70,6 @@ class SubAgents(AgentChange):
 
 
 class _DelegationPrefix(PrefixRewriter):
-    """The main thread's tools, and the one that starts sub-agents."""
-
     _options: SubAgents
 
     def tools(self, switch: Switch) -> Part:
@@ -182,10 +180,8 @@ class _DelegationRewriter(CallRewriter):
         return self._own.setdefault(kind, Part(blocks))
 
 
-PENDING_TOKENS = 20
-"""A result that only says that its tool goes on: assumed, as all sizes here are."""
-TOOL_USE_TOKENS = 80
-IDENTITY_TOKENS = 10
+PENDING_TOKENS, TOOL_USE_TOKENS, IDENTITY_TOKENS = 20, 80, 10
+"""Of a result that only says that its tool goes on, a call, and the name of a child: assumed, as all sizes here are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +207,6 @@ class FanOut(AgentChange):
     system_tokens: int = 1500
     after_s: float = 2.0
     step_s: float = 6.0
-    least: ClassVar[int] = 0
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         yield conversation
