@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,8 +31,6 @@ SHIFT_S = 33 * 86_400 + 5 * 3600 + 37 * 60 + 11
 SHIMS = Path(__file__).with_name("shifted_clock")
 FAKETIME = "libfaketimeMT.so.1"
 FOLDERS = ("/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib/faketime", "/opt/*/lib/faketime")
-ASKED = "import time; print(int(time.time()))"
-CLOSE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +79,11 @@ def run_clocks(folder: Path) -> Iterator[RunClock]:
 @cache
 def find_faketime() -> Path | None:
     """The library of libfaketime, if it is installed and sets a clock ahead here."""
-    command = [sys.executable, "-I", "-S", "-c", ASKED]
+    command = [sys.executable, "-I", "-S", "-c", "import time; print(int(time.time()))"]
     for library in (found for pattern in FOLDERS for found in sorted(Path("/").glob(f"{pattern[1:]}/{FAKETIME}"))):
         with suppress(OSError, ValueError, subprocess.SubprocessError):
             done = subprocess.run(command, env=_with_library(library), capture_output=True, timeout=10, check=True)
-            if abs(int(done.stdout) - time.time() - SHIFT_S) < CLOSE_S:
+            if abs(int(done.stdout) - time.time() - SHIFT_S) < 60:
                 return library
     return None
 
@@ -236,7 +234,6 @@ class RunningCommand:
         return CommandEnd(None if is_late else int(status or b"-1"), errors.decode("utf-8", "replace"))
 
     def end(self) -> None:
-        """End every process that it has started."""
         with suppress(OSError):
             self.channel.shutdown(socket.SHUT_WR)
         try:
@@ -270,7 +267,6 @@ class Launcher:
 
     @property
     def description(self) -> str:
-        """What a command is cut off from, for people."""
         if self.level == "none":
             return f"proxies that refuse ({self.refusal}); sockets and processes of this machine are reachable"
         sockets = "reachable" if self.has_sockets else "cut off"
@@ -292,8 +288,9 @@ class Launcher:
     def _begin(self, line: CommandLine, environment: EnvironmentOf) -> RunningCommand | None:
         """None where the system does not allow the level."""
         ours, theirs = socket.socketpair()
-        shared = listen(0) if self.level == "none" else None
-        try:
+        with ExitStack() as opened:
+            opened.enter_context(ours)
+            shared = opened.enter_context(listen(0)) if self.level == "none" else None
             with theirs, tempfile.TemporaryFile() as standard_input:
                 standard_input.write(line.standard_input)
                 standard_input.seek(0)
@@ -314,11 +311,8 @@ class Launcher:
             made = next((word for word in (MADE, REACHABLE_SOCKETS) if message.startswith(word)), None)
             if made is not None and listener is not None:
                 self.has_sockets = self.level == "none" or made == REACHABLE_SOCKETS
+                opened.pop_all()
                 return RunningCommand(supervisor, ours, listener, message.removeprefix(made))
-        except BaseException:
-            _close(ours, shared)
-            raise
-        _close(ours, shared)
         supervisor.wait()
         self.refusal = message.decode(errors="replace") or "the supervising process ended"
         if self.level == LEVELS[-1]:
@@ -326,12 +320,5 @@ class Launcher:
         return None
 
 
-def _close(*sockets: socket.socket | None) -> None:
-    for one in sockets:
-        if one is not None:
-            one.close()
-
-
 def find_program(word: str, folder: Path, path: str | None) -> bool:
-    """Whether the first word of a command is a program."""
     return os.access(folder / word, os.X_OK) if os.sep in word else shutil.which(word, path=path) is not None

@@ -41,7 +41,6 @@ class AgentRecorder:
         self.close()
 
     def close(self) -> None:
-        """Remove the recordings."""
         self._open.close()
 
     def record(self, path: Path, scenario: Scenario) -> RecordedScenario:

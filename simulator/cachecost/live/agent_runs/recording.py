@@ -285,16 +285,15 @@ def record_agent(path: Path, scenario: Scenario, place: Path, times: int, say: S
         # compared, and whoever guesses a text can find it.
         key = blake2b(scenario.name.encode(), digest_size=32, person=b"scenario key").digest()
         kept = place / "digests.jsonl"
-        call_recording.write(Title(scenario.name), runs[0], kept, BlockWriter(ContentFree(key), _count_for_all))
+
+        def count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
+            counts, prose = count_content(block)  # those that every installation can make
+            return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
+
+        call_recording.write(Title(scenario.name), runs[0], kept, BlockWriter(ContentFree(key), count_for_all))
         kept_calls = list(read_calls(kept, "calls"))
     replaced = with_recording(scenario, path.parent, recording, runs[0])
     return RecordedScenario(replaced, runs, kept, kept_calls, clock, machine_names(os.environ))
-
-
-def _count_for_all(block: Block) -> tuple[Mapping[str, int], str]:
-    """The counts of a block that every installation can make."""
-    counts, prose = count_content(block)
-    return {name: number for name, number in counts.items() if not name.startswith("ctok")}, prose
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,6 @@ LIST = (
 )
 WORDS = tuple(LIST.split())
 """128 of them, so a word encodes seven bits."""
-BITS = 7
 DIGEST_WORDS = 5
 """The first words encode 35 bits of the digest, so no text is shorter."""
 
@@ -61,7 +60,7 @@ DIGEST_WORDS = 5
 def text(digest: bytes, words: int) -> str:
     """`words` words (at least DIGEST_WORDS), drawn from `digest`."""
     bits = int.from_bytes(digest)
-    first = [WORDS[bits >> (BITS * number) & 127] for number in range(DIGEST_WORDS)]
+    first = [WORDS[bits >> (7 * number) & 127] for number in range(DIGEST_WORDS)]
     return " ".join(first + Random(bits).choices(WORDS, k=max(0, words - DIGEST_WORDS)))
 
 
@@ -93,7 +92,6 @@ class FillerContent:
         """Tokens per word in a block of a kind."""
 
     def fill_request(self, request: Request) -> Request:
-        """`request` with content in every block."""
         thread = self._thread(request.thread)[0]
         breakpoints = []
         for breakpoint in request.breakpoints:
@@ -103,13 +101,8 @@ class FillerContent:
             node, _, places = self._thread(breakpoint.node)
             if breakpoint.index in places:
                 breakpoints.append(replace(breakpoint, node=node, index=places[breakpoint.index]))
-        return replace(
-            request,
-            thread=thread,
-            tools=self._part(request.tools),
-            system=self._part(request.system),
-            breakpoints=tuple(breakpoints),
-        )
+        tools, system = self._part(request.tools), self._part(request.system)
+        return replace(request, thread=thread, tools=tools, system=system, breakpoints=tuple(breakpoints))
 
     def _part(self, part: Part) -> Part:
         if part not in self._parts:
@@ -132,9 +125,9 @@ class FillerContent:
             blocks.append(self._result(block, opened) if block.kind == "tool_result" else self._block(block, ""))
         if not blocks:
             return before[0], before[1], {}
-        is_theirs = message.role == "assistant"
-        calls = [str((block.content or {}).get("id")) for block in blocks if block.kind == "tool_use"]
-        return before[0].then(Message.of(message.role, tuple(blocks))), tuple(calls if is_theirs else ()), places
+        called = [block for block in blocks if block.kind == "tool_use" and message.role == "assistant"]
+        calls = tuple(str((block.content or {}).get("id")) for block in called)
+        return before[0].then(Message.of(message.role, tuple(blocks))), calls, places
 
     def _result(self, block: Block, opened: list[str]) -> Block:
         """A result for the call of `opened` that it names, else the first; as text if none is open."""
@@ -184,12 +177,8 @@ def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
     if block.kind == "tool":
         return "tool", lambda words: {"name": name, "description": words, "input_schema": SCHEMA}
     if block.kind == "tool_use" and block.role == "assistant":
-        return "tool_use", lambda words: {
-            "type": "tool_use",
-            "id": f"toolu_{block.digest.hex()[:24]}",
-            "name": name,
-            "input": {"what": words},
-        }
+        head = {"type": "tool_use", "id": f"toolu_{block.digest.hex()[:24]}", "name": name}
+        return "tool_use", lambda words: {**head, "input": {"what": words}}
     if block.kind == "tool_result" and answers:
         return "tool_result", lambda words: {"type": "tool_result", "tool_use_id": answers, "content": words}
     return "text", lambda words: {"type": "text", "text": words}
@@ -227,7 +216,6 @@ def _before(blocks: list[Mapping[str, Any]], nonce: str) -> list[Mapping[str, An
     return [{"type": "text", "text": nonce}, *blocks]
 
 
-TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 Blocks = list[Mapping[str, Any]]
 Turn = tuple[str, Blocks]
 
@@ -242,7 +230,7 @@ def faults_in(body: Mapping[str, Any]) -> list[str]:
     for name, times in Counter(names).items():
         if times > 1:
             faults.append(f"tools: names must be unique; '{name}' appears {times} times")
-        if not TOOL_NAME.fullmatch(name):
+        if not re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", name):
             faults.append(f"tools: '{name}' is not a valid tool name")
     choice = body.get("tool_choice") or {}
     if choice.get("type") == "tool" and choice.get("name") not in names:
@@ -403,12 +391,9 @@ def plan(
     terms = ReplaySetup(rules, PriceBook.load(own), HOST, counter, scenario.model)
     conversations = load_conversations(scenario, folder).conversations
     planner = _Planner(terms, run, now, options)
-    planned = [
-        planner.plan_strategy(spec, conversations)
-        for spec in scenario.strategies
-        if not options.only or spec.name in options.only
-    ]
-    return Plan(scenario, run, now, terms, tuple(planned))
+    specs = [spec for spec in scenario.strategies if not options.only or spec.name in options.only]
+    planned = tuple(planner.plan_strategy(spec, conversations) for spec in specs)
+    return Plan(scenario, run, now, terms, planned)
 
 
 @dataclass(frozen=True, slots=True)

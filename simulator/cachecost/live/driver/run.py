@@ -56,8 +56,6 @@ class CallComparison:
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """What the calls of a strategy cost, as far as they were sent."""
-
     planned: PlannedStrategy
     calls: tuple[CallComparison, ...]
     notes: tuple[str, ...]
@@ -80,7 +78,6 @@ class StrategyOutcome:
 
 
 def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> StrategyOutcome:
-    """The calls of a strategy against their bills."""
     terms, name = plan.terms, planned.name
     steps = {step.label: step for step in planned.steps}
     done = [(label, sent.start, sent.first_token_s, sent.usage) for label, sent in state.done.items()]
@@ -88,11 +85,8 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     rows = sorted((row for row in [*done, *begun] if row[0] in steps), key=lambda row: (row[1], row[3] is None))
     calls = []  # as a recording holds them, also those whose answer was not complete
     for number, (label, start, first, usage) in enumerate(rows, 1):
-        request = steps[label].request
-        call = Call(
-            request, start, timestamp=moment(start), workspace=name, first_token_s=first, billed=usage, line=number
-        )
-        calls.append(call)
+        call = Call(steps[label].request, start, timestamp=moment(start), workspace=name, billed=usage, line=number)
+        calls.append(replace(call, first_token_s=first))
     rules = terms.each_on_its_day().with_assumptions(planned.rules).rules
     judged, _ = FidelityChecker(rules, terms.prices, terms.counter, HOST).check_calls(name, calls)
     by_line = {judgement.line: judgement for judgement in judged}
@@ -116,9 +110,6 @@ def compare_strategy(plan: Plan, planned: PlannedStrategy, state: RunState) -> S
     return StrategyOutcome(planned, tuple(compared), tuple(notes))
 
 
-Say = Callable[[LiveCall, AnsweredCall], None]
-
-
 @dataclass(slots=True)
 class RunEnd:
     """How a run ended: why it stopped early ("": it did not), and the calls that are not done."""
@@ -129,17 +120,14 @@ class RunEnd:
 
 
 class PlanRunner:
-    """Sends the calls that the journal lacks."""
-
-    def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, say: Say) -> None:
+    def __init__(self, run: LiveRun, sender: BudgetedSender, journal: Journal, report: ReportCall) -> None:
         self._plan, self._clock = run.plan, run.clock
-        self._sender, self._journal, self._say = sender, journal, say
+        self._sender, self._journal, self._report = sender, journal, report
         self._room = asyncio.Semaphore(run.parallel)
         self._stopped = asyncio.Event()
         self._ended = RunEnd()
 
     async def go(self) -> RunEnd:
-        """Send all remaining calls."""
         async with asyncio.TaskGroup() as group:
             for planned in self._plan.strategies:
                 group.create_task(self._strategy(planned))
@@ -179,19 +167,17 @@ class PlanRunner:
             return
         try:
             try:
-                self._say(step, await self._sender.send(step.body, step.label))
+                self._report(step, await self._sender.send(step.body, step.label), self._sender.budget)
             except CallFailed as error:
                 words = " ".join(str(part) for part in (error.status, error.kind) if part)
                 why = f"{words}: {error}" if words else str(error)
-                self._journal.add_failed(step.label, error)
+                self._journal.on_failed(step.label, error)
                 self._ended.failed[step.label] = why
                 # statuses that concern one body only: later calls may succeed
                 if error.status not in (400, 413, 422):
                     self._stop(f"stopped after {step.label} failed: {why}")
-        except OverBudget as error:
-            self._stop(f"stopped before {step.label}: {error}")
-        except OverBilled as error:
-            self._stop(f"stopped after {step.label}: {error}")
+        except (OverBudget, OverBilled) as error:
+            self._stop(f"stopped {'before' if isinstance(error, OverBudget) else 'after'} {step.label}: {error}")
         except OSError as error:
             self._stop(f"stopped at {step.label}: {unwritten(error)}")
 
@@ -262,8 +248,7 @@ async def drive(run: LiveRun, journal: Journal, report: ReportCall) -> LiveResul
             run.timeout_s,
             journal.state.cached_tokens,
         ) as sender:
-            say = lambda step, sent: report(step, sent, budget)  # noqa: E731 - the run knows no budget
-            ended = await PlanRunner(run, sender, journal, say).go()
+            ended = await PlanRunner(run, sender, journal, report).go()
     try:
         rewrite(recording, plan, journal.state)
     except OSError as error:  # the lines stay in the order of the answers
@@ -284,7 +269,6 @@ def rewrite(path: Path, plan: Plan, state: RunState) -> None:
             stream.write(call_line(recorded_fields(label, sent), recorded_body(steps[label].body)))
 
 
-COLUMNS = ("strategy", "calls", "exact", "predicted", "billed")
 CALL_COLUMNS = ("call", "predicted read", "written", "uncached", "billed read", "written", "uncached", "cost", "")
 
 
@@ -304,7 +288,6 @@ def totals(plan: Plan) -> tuple[Decimal, Decimal]:
 
 
 def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iterator[str]:
-    """What the user should know before anything is sent."""
     predicted, worst = totals(plan)
     generation = plan.terms.rules.rules("anthropic", plan.terms.model or "").generation
     error_margin = plan.terms.counter(generation).error_margin
@@ -337,15 +320,14 @@ def plan_sentences(plan: Plan, limit: Decimal, pace: float, output: int) -> Iter
 
 
 def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
-    """The table of what would be sent."""
+    found = [(one.name, one.steps, one.predicted_usd, one.worst_usd, one.seconds) for one in plan.strategies]
+    whole = ("all", plan.steps, *totals(plan), takes(plan, parallel))
     rows = [
-        (one.name, f"{len(one.steps)}", dollars(one.predicted_usd), dollars(one.worst_usd), duration(one.seconds))
-        for one in plan.strategies
+        (name, f"{len(steps)}", dollars(predicted), dollars(worst), duration(seconds))
+        for name, steps, predicted, worst, seconds in (*found, whole)
     ]
-    predicted, worst = totals(plan)
-    whole = ("all", f"{len(plan.steps)}", dollars(predicted), dollars(worst), duration(takes(plan, parallel)))
     click.echo(f"{plan.scenario.name}   what would be sent, within {dollars(limit)}\n")
-    print_table("", ("strategy", "calls", "predicted", "at most", "takes"), [*rows, whole])
+    print_table("", ("strategy", "calls", "predicted", "at most", "takes"), rows)
 
 
 def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
@@ -375,7 +357,6 @@ def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
 
 
 def print_driven(driven: LiveResult) -> None:
-    """Every call, then every strategy."""
     rows: list[tuple[str, ...]] = []
     for call in (call for outcome in driven.outcomes for call in outcome.calls):
         predicted = _cells(call.predicted) if call.predicted else ("–", "–", "–")
@@ -389,7 +370,7 @@ def print_driven(driven: LiveResult) -> None:
         calls = f"{len(one.calls)} of {sum(not step.refused for step in one.planned.steps)}"
         usd = (dollars(one.predicted_usd), dollars(one.billed_usd))
         totals_rows.append((one.planned.name, calls, f"{one.exact}", *usd))
-    print_table("", COLUMNS, totals_rows)
+    print_table("", ("strategy", "calls", "exact", "predicted", "billed"), totals_rows)
 
 
 def _cells(usage: Usage) -> tuple[str, str, str]:
@@ -397,7 +378,6 @@ def _cells(usage: Usage) -> tuple[str, str, str]:
 
 
 def sentences(driven: LiveResult) -> Iterator[str]:
-    """The result of the run, in sentences."""
     unknown = f"; {dollars(driven.unknown)} reserved for attempts whose bill is unknown" if driven.unknown else ""
     yield f"{dollars(driven.billed)} of {dollars(driven.limit)} billed{unknown}"
     for outcome in driven.outcomes:

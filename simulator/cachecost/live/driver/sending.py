@@ -370,7 +370,6 @@ def recorded_fields(label: str, sent: AnsweredCall | PartialAnswer) -> dict[str,
 
 
 def recorded_body(body: Mapping[str, Any]) -> bytes:
-    """The body of a call as the recording has it."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
@@ -407,18 +406,10 @@ class Journal:
     def on_answered(
         self, label: str, retry: int, sent: AnsweredCall, dollars: Decimal, body: Mapping[str, Any]
     ) -> None:
+        times = {"start": sent.start, "first_token_s": sent.first_token_s}
+        answer = {"usage": sent.usage.wire(), "usd": exact(dollars), "response": sent.response}
         doubt = {"doubt": sent.doubt, "unknown_usd": exact(sent.unknown_usd)} if sent.doubt else {}
-        self._add(
-            "done",
-            call=label,
-            retry=retry,
-            start=sent.start,
-            first_token_s=sent.first_token_s,
-            usage=sent.usage.wire(),
-            usd=exact(dollars),
-            response=sent.response,
-            **doubt,
-        )
+        self._add("done", call=label, retry=retry, **times, **answer, **doubt)
         self._record(label, sent, body)
 
     def on_released(self, label: str, retry: int, fault: AttemptFailed) -> None:
@@ -426,21 +417,12 @@ class Journal:
 
     def on_lost(self, label: str, retry: int, fault: AttemptFailed, dollars: Decimal, body: Mapping[str, Any]) -> None:
         begun = fault.begun
-        self._add(
-            "lost",
-            call=label,
-            retry=retry,
-            usd=exact(dollars),
-            status=fault.status,
-            message=str(fault),
-            start=begun.start if begun else None,
-            first_token_s=begun.first_token_s if begun else None,
-        )
+        times = {name: getattr(begun, name, None) for name in ("start", "first_token_s")}
+        self._add("lost", call=label, retry=retry, usd=exact(dollars), status=fault.status, message=str(fault), **times)
         if begun:
             self._record(label, begun, body)
 
-    def add_failed(self, label: str, fault: CallFailed) -> None:
-        """A call has failed for good."""
+    def on_failed(self, label: str, fault: CallFailed) -> None:
         self._add("failed", call=label, status=fault.status, message=str(fault))
 
     def close(self) -> None:
@@ -462,9 +444,6 @@ class Journal:
         self.state.apply(line)
 
 
-FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 60.0
-"""Without a `retry-after`: 0.5 s, doubled each time, at most a minute."""
 JITTER = 0.25
 """The random share of a wait, so that parallel calls do not retry together."""
 AGAIN = frozenset({408, 409, 429})
@@ -488,7 +467,7 @@ class RetryPolicy:
         asked = asked_for(fault.headers, now)
         if asked is not None:
             return asked if asked <= 900.0 else None  # a call is not retried if the server asks for a longer wait
-        wait = min(FIRST_WAIT_S * 2.0 ** (retry - 1), LONGEST_WAIT_S)
+        wait = min(0.5 * 2.0 ** (retry - 1), 60.0)  # doubled each time, at most a minute
         drawn = int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32
         return wait * (1 - JITTER * drawn)
 

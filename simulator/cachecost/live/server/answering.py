@@ -28,10 +28,8 @@ from cachecost.live.server.state import ERRORS, InjectedFault, ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 
-Count = Callable[[Mapping[str, Any]], int]
 
-
-def within(answer: ModelAnswer, model: str, most: int, count: Count) -> ModelAnswer:
+def within(answer: ModelAnswer, model: str, most: int, count: Callable[[Mapping[str, Any]], int]) -> ModelAnswer:
     """`answer`, cut to `most` tokens. Raises what `count` raises."""
     if most == 0:
         return replace(answer, content=(), stop_reason="max_tokens", seconds=answer.first_token_s)
@@ -131,12 +129,8 @@ def _bill_and_answer(served: ServerState, call: _Call, fault: InjectedFault | No
         metered.thinking_tokens,
     )
     call.api.keep(served, call.arrived, call.resolved, response)
-    fields = {
-        "fault": fault.kind if fault else None,
-        "first_token_s": answer.first_token_s,
-        "usage": metered.usage.wire(),
-    }
-    _record(served, call, 200, message, fields)
+    fields = {"fault": fault.kind if fault else None, "first_token_s": answer.first_token_s}
+    _record(served, call, 200, message, {**fields, "usage": metered.usage.wire()})
     return response
 
 

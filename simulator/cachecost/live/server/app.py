@@ -8,6 +8,7 @@ import socket
 import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -60,7 +61,7 @@ class PacedResponse:
             await _start(send, 200, names)
             between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
             for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
-                await _more(send, chunk)
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
                 await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
                 await self._pauses.sleep(between)
             if kind == "cut":
@@ -74,14 +75,12 @@ class PacedResponse:
         headers = {"content-type": JSON, "content-length": str(len(sent)), "request-id": answered.request_id}
         await _start(send, api.status(refused) if refused else 200, {**headers, **(refused.headers if refused else {})})
         if kind == "cut":
-            await _more(send, body[: len(body) // 2])
+            await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
             raise ConnectionCut("the answer was cut in the middle")
         await send({"type": "http.response.body", "body": sent})
 
 
 class JsonResponse:
-    """A JSON body, sent at once."""
-
     def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
         self._body = encode_json(body)
         self._status = status
@@ -100,10 +99,6 @@ def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonRe
 async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
     raw = [(name.encode(ENCODING), value.encode(ENCODING, "replace")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": raw})
-
-
-async def _more(send: Send, body: bytes) -> None:
-    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 class _Server(QuietServer):
@@ -163,12 +158,12 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
     ends = Endpoints(served)
     route = ends.route
     routes = [
-        route("/v1/messages", ends.answers(MESSAGES)),
+        route("/v1/messages", partial(ends.answer, MESSAGES)),
         route("/v1/messages/count_tokens", ends.count_tokens),
         route("/v1/models", ends.models, "GET"),
         route("/v1/models/{id:path}", ends.model, "GET"),
-        route("/v1/chat/completions", ends.answers(CHAT), api=CHAT),
-        route("/v1/responses", ends.answers(RESPONSES), api=RESPONSES),
+        route("/v1/chat/completions", partial(ends.answer, CHAT), api=CHAT),
+        route("/v1/responses", partial(ends.answer, RESPONSES), api=RESPONSES),
         route("/v1/responses/input_tokens", ends.input_tokens, api=RESPONSES),
         *(route(f"/{version}/models/{{called:path}}", ends.gemini, api=GEMINI) for version in (*GEMINI_VERSIONS, "v1")),
         *(route(f"/{version}/models", ends.models, "GET", GEMINI) for version in GEMINI_VERSIONS),
@@ -182,8 +177,6 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
 
 
 class Endpoints:
-    """The handlers of the endpoints."""
-
     def __init__(self, served: ServerState) -> None:
         self.served = served
 
@@ -196,22 +189,13 @@ class Endpoints:
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                words = "".join(traceback.format_exception_only(error)).strip()
                 secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
-                clean = redact_text(words, secrets)
+                clean = redact_text("".join(traceback.format_exception_only(error)).strip(), secrets)
                 self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
                 return error_response(api, of_status(500), self._request_id(request))
 
         guarded: Any = endpoint
         return Route(path, guarded, methods=[method])
-
-    def answers(self, api: ServedApi) -> Handler:
-        """What answers the calls of an API."""
-
-        async def answer(request: Request) -> ASGIApp:
-            return await self._answer(api, request)
-
-        return answer
 
     async def count_tokens(self, request: Request) -> ASGIApp:
         came = await self._receive(MESSAGES, request)
@@ -228,7 +212,7 @@ class Endpoints:
         if method == COUNT:
             return await self._count(api, request, lambda count: {"totalTokens": count})
         if method in (WHOLE, STREAM):
-            return await self._answer(api, request)
+            return await self.answer(api, request)
         return self._respond(request, not_found(f"Method {method} is not simulated"), api)
 
     async def models(self, request: Request) -> ASGIApp:
@@ -252,18 +236,15 @@ class Endpoints:
         return self._respond(request, {"message": "cachecost serve: simulated APIs. What your calls cost: /cachecost"})
 
     async def not_here(self, request: Request, error: Exception) -> Any:
-        """The answer to unknown paths and methods."""
         assert isinstance(error, HTTPException)
-        is_method = error.status_code == 405
-        return self._respond(
-            request, of_status(405, "Method Not Allowed", error.headers) if is_method else not_found("Not Found")
-        )
+        method = of_status(405, "Method Not Allowed", error.headers)
+        return self._respond(request, method if error.status_code == 405 else not_found("Not Found"))
 
     async def _receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
         headers = api.headers(request.headers, request.query_params)
         return await receive_call(api, headers, request.stream(), request.url.query)
 
-    async def _answer(self, api: ServedApi, request: Request) -> ASGIApp:
+    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
         came = await self._receive(api, request)
         if isinstance(came, ApiError):
             return self._respond(request, came, api)

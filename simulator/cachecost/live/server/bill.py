@@ -65,11 +65,8 @@ from cachecost.views.tables.table import (
     shorten_end,
 )
 
-MOST = Decimal("0.5")
-"""A loop is uncached if more than this share is paid again."""
-FEWEST = 2
-"""A loop has at least this many later calls."""
-PER_TOKEN = -6
+MOST, FEWEST = Decimal("0.5"), 2
+"""A loop is uncached if more than this share is paid again, in at least so many later calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +120,7 @@ def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: M
     avoidable = meter.avoidable()
     saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
     why = Counter(map(_uncached_reason, later)).most_common(1)[0][0]
-    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(PER_TOKEN), saved, why)
+    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(-6), saved, why)
 
 
 def _uncached_reason(call: MeteredCall) -> str:
@@ -201,7 +198,6 @@ class ServerBill:
 
 
 def bill_of(meter: Meter) -> ServerBill:
-    """The bill so far."""
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
@@ -292,9 +288,7 @@ def bill_json(bill: ServerBill) -> dict[str, Any]:
         "verdict": verdict(bill),
         "facts": facts(bill),
         "total": _share_json(bill.total),
-        "workspaces": [_share_json(share) for share in bill.workspaces],
-        "models": [_share_json(share) for share in bill.models],
-        "conversations": [_share_json(share) for share in bill.conversations],
+        **{name: list(map(_share_json, getattr(bill, name))) for name in ("workspaces", "models", "conversations")},
         "uncached_loops": [
             {
                 "conversation": loop.conversation,
@@ -413,7 +407,6 @@ def _indent(text: RenderableType) -> RenderableType:
     return Padding(text, (0, 0, 0, INDENT))
 
 
-REFUSED_STATUS, UNKNOWN_STATUS = 400, 404
 NAME = "cachecost serve"
 
 
@@ -427,11 +420,9 @@ class MeterFeed:
         """The calls after the first `count`."""
         recorded = []
         for one in self.meter.taken[count:]:
-            if one.row.error is None:
-                recorded.append(replace(one.call, billed=one.row.usage, is_simulated=False))
-            else:
-                status = REFUSED_STATUS if one.row.error_type == REFUSED else UNKNOWN_STATUS
-                recorded.append(replace(one.call, status=status, is_simulated=False))
+            status = 400 if one.row.error_type == REFUSED else 404
+            known = {"billed": one.row.usage} if one.row.error is None else {"status": status}
+            recorded.append(replace(one.call, **known, is_simulated=False))
         return recorded
 
 
@@ -442,7 +433,6 @@ BILL_FROM_PAGE = "../../cachecost.json"
 
 
 def routes(meter: Meter, token: str, port: int) -> list[Route]:
-    """The bill, and the way to the page on this port."""
 
     async def figures(request: Request) -> Response:
         return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})

@@ -166,7 +166,6 @@ class Meter:
 
     @property
     def error_margin(self) -> float:
-        """The relative error of the token counts."""
         return self._setup.error_margin
 
     def charge(self, asked: ClientCall, answer: ModelAnswer) -> CallCharge | ApiError:
@@ -198,7 +197,7 @@ class Meter:
         self._add_to_bill(call, simulated)
         self.heard()
         if simulated.row.error is not None:
-            message = simulated.row.error or ""
+            message = simulated.row.error
             if message == THREAD_NOT_FOUND:
                 return thread_error("thread_not_found", message, 404, NOT_FOUND)
             if simulated.row.error_type == REFUSED:
@@ -238,11 +237,7 @@ class Meter:
         uncached = prices.cost(Usage(row.usage.total_input, output_tokens=row.usage.output_tokens))
         has_rest = row.usage.read and rules.grid_offset_tokens % rules.reported_step_tokens
         metered = MeteredCall(
-            row,
-            call,
-            workspace,
-            thread.beginning,
-            before,
+            *(row, call, workspace, thread.beginning, before),
             sum(uncached.values(), ZERO),
             prices.input,
             rules.minimum_tokens,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import chain
 from typing import Any, Protocol
 
@@ -97,8 +96,8 @@ OF_STATUS = {
     529: "overloaded_error",
 }
 """Error types by HTTP status, as Anthropic's error page lists them."""
-WORDS = {429: "This request would exceed your rate limit. Please try again later.", 500: "Internal server error"}
-WORDS[529] = "Overloaded"
+RATE_LIMIT = "This request would exceed your rate limit. Please try again later."
+WORDS = {429: RATE_LIMIT, 500: "Internal server error", 529: "Overloaded"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,6 @@ def not_a_message(fault: NotAMessage) -> ApiError:
 
 
 def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
-    """The body of an error response."""
     error: dict[str, Any] = {"type": refused.type, "message": refused.message}
     if isinstance(refused, DetailedError):
         error["details"] = dict(refused.details)
@@ -166,9 +164,9 @@ def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
             "type": "model",
             "id": row.id,
             "display_name": f"{words} {version}".strip(),  # claude-opus-4-6-20260205: Claude Opus 4.6
-            "created_at": _time(row.released),
+            "created_at": f"{row.released}T00:00:00Z",
             "deprecated_at": None,
-            "retires_at": _time(row.retired) if row.retired else None,
+            "retires_at": f"{row.retired}T00:00:00Z" if row.retired else None,
             "lifecycle": "retired" if row.retired and row.retired <= day else "active",
             "line": next((part for part in row.id.split("-")[1:] if part.isalpha()), None),
             "max_input_tokens": row.rules.context_window,
@@ -177,10 +175,6 @@ def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
         }
         models.append(model)
     return models
-
-
-def _time(day: date) -> str:
-    return f"{day.isoformat()}T00:00:00Z"
 
 
 def listed_models(models: Sequence[Wire]) -> list[Wire]:
@@ -257,8 +251,6 @@ class ResolvedCall:
 
 
 class Threads:
-    """The threads of all workspaces."""
-
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], HeldThread | None] = {}
 
@@ -330,8 +322,6 @@ def thread_error(code: str, message: str, status: int = 400, kind: str = INVALID
 
 
 class StoredResponses:
-    """The responses of all workspaces."""
-
     def __init__(self) -> None:
         self._items: dict[tuple[str, str], list[Any]] = {}
 

@@ -51,6 +51,12 @@ class ServedResponse:
     fault: InjectedFault | None = None
     thinking_tokens: int = 0
 
+    @property
+    def answer(self) -> Mapping[str, Any]:
+        """The message of a call that was not refused."""
+        assert not isinstance(self.message, ApiError)
+        return self.message
+
 
 class ServedApi(Protocol):
     """How an API words its calls, answers and errors; each inherits from it what it does not do otherwise.
@@ -122,7 +128,6 @@ PLACEHOLDER = "anything"
 MOST_NESTED = 200
 """Levels of a body. A schema has about ten; functions that walk a body recurse once or twice per level."""
 MOST_RETRIES = 10**9
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
 TOO_LARGE = "Request exceeds the maximum size"
 
@@ -227,7 +232,7 @@ def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
         level = [inner for inner in values if isinstance(inner, dict | list)]
     if level:
         return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
-    if SURROGATE.search(data):
+    if re.search(rb"\\u[dD][89a-fA-F]", data):
         try:
             json.dumps(body, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -256,7 +261,6 @@ def encode_json(value: Mapping[str, Any]) -> bytes:
 
 
 def as_bytes(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Server-sent events."""
     for event in events:
         yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encode_json(event))
 
@@ -341,8 +345,6 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
 
 
 class MessagesApi(ServedApi):
-    """See `ServedApi`."""
-
     name = None
     maker = "anthropic"
     id_prefix = "msg_"
@@ -366,15 +368,13 @@ class MessagesApi(ServedApi):
         return body_fault(resolved.body, arrived.version)
 
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
-        assert not isinstance(answer.message, ApiError)
-        served.threads.keep(arrived.workspace, resolved, answer.message)
+        served.threads.keep(arrived.workspace, resolved, answer.answer)
 
     def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
         return error_body(refused, request_id)
 
     def whole(self, answer: ServedResponse) -> Mapping[str, Any]:
-        assert not isinstance(answer.message, ApiError)
-        return answer.message
+        return answer.answer
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
         return as_bytes(events_of(self.whole(answer)))

@@ -190,7 +190,6 @@ class AgentAnswerer:
         return tuple(notes)
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
-        """See `Answerer`."""
         body = asked.body
         made = count_tool_calls_of_turn(body)
         harmless = (harmless_call(tool, allowed=self._allowed) for tool in objects_in(body.get("tools")))

@@ -92,17 +92,7 @@ FORMATS = {
 CANDIDATES = (
     WORD,
     *FORMATS.values(),
-    "a1",
-    "A1",
-    "A-1",
-    "a-1",
-    "#000000",
-    "1.0",
-    "1.0.0",
-    "/",
-    "a/b",
-    "+10000000000",
-    "$1",
+    *["a1", "A1", "A-1", "a-1", "#000000", "1.0", "1.0.0", "/", "a/b", "+10000000000", "$1"],
 )
 """Candidates for a pattern; runs of one letter or digit follow."""
 LONGEST_RUN = 40
@@ -110,8 +100,6 @@ MOST_STEPS = 10**6
 """Of one match: with N repetitions, a string of length L takes up to L to the power of N + 1."""
 MOST_NESTED = 10
 """Characters of a string that is tried on a pattern that repeats a group: it may take 2 to the power of that."""
-REPETITION = re.compile(r"[*+?]|\{\d*,\d*\}")
-REPEATED_GROUP = re.compile(r"\)[*+?{]")
 
 
 def strings_of(schema: Schema, wanted: Any) -> Iterator[str]:
@@ -121,9 +109,11 @@ def strings_of(schema: Schema, wanted: Any) -> Iterator[str]:
     if isinstance(text := schema.get("pattern"), str):
         with suppress(re.error):  # one that Python does not support is ignored: the value is a guess anyway
             pattern = re.compile(text)
-            repetitions = len(REPETITION.findall(text.replace("(?", "(")))  # what is none may count as one
+            repetitions = len(
+                re.findall(r"[*+?]|\{\d*,\d*\}", text.replace("(?", "("))
+            )  # what is none may count as one
             longest = int(MOST_STEPS ** (1 / (repetitions + 1)))
-            longest = min(longest, MOST_NESTED) if REPEATED_GROUP.search(text) else longest
+            longest = min(longest, MOST_NESTED) if re.search(r"\)[*+?{]", text) else longest
     runs = (letter * length for length in range(LONGEST_RUN) for letter in "0aA")
     for tried in chain((FORMATS.get(str(schema.get("format"))), wanted), CANDIDATES, runs):
         if not isinstance(tried, str):
@@ -149,51 +139,39 @@ MOST_CHARACTERS = 1_000_000
 """In the strings of a value."""
 
 
-def nothing_particular(name: str) -> Any:
-    return None
-
-
 class MinimalValue:
     """Makes values for `schema`. `wording` chooses strings by the property's name."""
 
-    def __init__(self, schema: Schema, wording: Wording = nothing_particular) -> None:
+    def __init__(self, schema: Schema, wording: Wording) -> None:
         self._root = schema
         self._wording = wording
         self._parts = MOST_PARTS
         self._characters = MOST_CHARACTERS
 
-    def value(self) -> Any:
-        return self._of(self._root, "", 0)
-
     def _count(self, parts: int = 0, characters: int = 0) -> None:
         """Count what a value has. Raises NotAMessage where that is too much."""
         self._parts -= parts
         self._characters -= characters
-        if self._parts < 0:
-            raise NotAMessage("schema", f"one whose smallest value has at most {MOST_PARTS:,} parts", "more")
-        if self._characters < 0:
-            raise NotAMessage("schema", f"one whose smallest value has at most {MOST_CHARACTERS:,} characters", "more")
+        if self._parts < 0 or self._characters < 0:
+            most = f"{MOST_PARTS:,} parts" if self._parts < 0 else f"{MOST_CHARACTERS:,} characters"
+            raise NotAMessage("schema", f"one whose smallest value has at most {most}", "more")
 
-    def _of(self, schema: Any, name: str, depth: int) -> Any:
+    def value(self, schema: Any, name: str = "", depth: int = 0) -> Any:
         """A value for `schema`, the property `name`; null if it refers to itself endlessly."""
         self._count(parts=1)
         if not isinstance(schema, Mapping) or depth > DEEPEST:
             return None if depth > DEEPEST else WORD
         schema = self._resolve(schema)
-        listed = {key: schema[key][:1] for key in ("enum", "examples") if isinstance(schema.get(key), list)}
-        single = {key: [schema[key]] for key in ("const", "default") if key in schema}
-        named = {**listed, **single}
+        named = {key: schema[key][:1] for key in ("enum", "examples") if isinstance(schema.get(key), list)}
+        named |= {key: [schema[key]] for key in ("const", "default") if key in schema}
         for given in chain.from_iterable(named.get(key, ()) for key in ("const", "enum", "default", "examples")):
             self._count(characters=len(given) if isinstance(given, str) else len(json.dumps(given)))
             return given
         if branches := schema.get("anyOf") or schema.get("oneOf"):
             rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
             plain = [one for one in branches if isinstance(one, Mapping) and "$ref" not in one]
-            return self._of(
-                _merge(rest, self._resolve(plain[0] if plain and depth > DEEPEST // 2 else branches[0])),
-                name,
-                depth + 1,
-            )
+            branch = plain[0] if plain and depth > DEEPEST // 2 else branches[0]
+            return self.value(_merge(rest, self._resolve(branch)), name, depth + 1)
         return self._of_kind(schema, name, depth)
 
     def _of_kind(self, schema: Schema, name: str, depth: int) -> Any:
@@ -208,28 +186,23 @@ class MinimalValue:
             case "object":
                 properties = object_or_empty(schema.get("properties"))
                 other = schema.get("additionalProperties", {})
-                return {key: self._of(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
+                return {key: self.value(properties.get(key, other), key, depth + 1) for key in required_names(schema)}
             case "array":
                 return self._array(schema, name, depth)
             case "string":
                 self._count(characters=whole_number(schema.get("minLength")))
                 return next(strings_of(schema, self._wording(name)), WORD)
-            case "integer":
-                return _number(schema, 1)
-            case "number":
-                return _number(schema, 0)
-            case "boolean":
-                return False
-            case "null":
-                return None
-        return WORD
+            case "integer" | "number" as kind:
+                return _number(schema, 1 if kind == "integer" else 0)
+            case kind:
+                return {"boolean": False, "null": None}.get(kind, WORD)
 
     def _array(self, schema: Schema, name: str, depth: int) -> list[Any]:
         first = list(schema.get("prefixItems") or ())
         rest = schema.get("items", {})
         number = whole_number(schema.get("minItems"))
         self._count(parts=number)
-        made = [self._of(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
+        made = [self.value(one, name, depth + 1) for one in (first + [rest] * number)[:number]]
         if not schema.get("uniqueItems"):
             return made
         named = self._resolve(rest).get("enum")
@@ -267,10 +240,10 @@ def required_names(schema: Schema) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def minimal(schema: Schema, wording: Wording = nothing_particular) -> Any:
+def minimal(schema: Schema, wording: Wording = lambda name: None) -> Any:
     """A minimal value for `schema`. Raises NotAMessage where it would be too large."""
     try:
-        return MinimalValue(schema, wording).value()
+        return MinimalValue(schema, wording).value(schema)
     except RecursionError:
         raise NotAMessage("schema", "one that does not include itself by allOf", "more") from None
 

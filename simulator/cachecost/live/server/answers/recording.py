@@ -74,7 +74,6 @@ class RecordingAnswerer:
         return found
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
-        """See `Answerer`."""
         try:
             request = self._intake.body(asked.body)
         except NotAMessage:
