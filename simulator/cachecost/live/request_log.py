@@ -76,7 +76,6 @@ class LineFile:
         return begin
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes."""
         os.ftruncate(self._file, size)
 
     def _cut_torn(self) -> None:

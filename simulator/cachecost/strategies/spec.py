@@ -207,7 +207,10 @@ class OptionTable(Generic[Chosen]):
         rows = []
         for name, model in ((name, self.options(name)) for name in self.names):
             text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
-            options = (f"{key} {_default_text(field.default)}" for key, field in model.model_fields.items())
+            options = []
+            for key, default in ((key, field.default) for key, field in model.model_fields.items()):
+                shown = str(default).lower() if isinstance(default, bool) else str(default)
+                options.append(f"{key} {'unset' if default is None or default is PydanticUndefined else shown}")
             rows.append(OptionRow(name, text.partition(". ")[0].rstrip("."), ", ".join(options)))
         return rows
 
@@ -226,13 +229,6 @@ class OptionTable(Generic[Chosen]):
     def _with_options(self, name: str) -> type[BaseModel]:
         entry: dict[str, Any] = {name: (self.options(name) | None, None)}
         return create_model(name, __config__=CONFIG, **entry)
-
-
-def _default_text(value: object) -> str:
-    """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
-    if value is None or value is PydanticUndefined:
-        return "unset"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 BREAKPOINTS: OptionTable[Primitive] = OptionTable("a breakpoint", PRIMITIVES, SHORTHANDS, kept=("ttl",))

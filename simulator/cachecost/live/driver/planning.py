@@ -420,30 +420,18 @@ class _Planner:
                 request = replace(request, params={**request.params, "max_tokens": budget + self.options.output})
             body = with_nonce(body_of(material.fill_request(request)), nonce)
             request = intake.body(body)
-            offset = (call.start - calls[0].start) * self.options.pace
-            steps.append(self._step(f"{strategy.name}/{number}", offset, request, call, simulation))
+            label, offset = f"{strategy.name}/{number}", (call.start - calls[0].start) * self.options.pace
+            start, body = self.now + offset, body_of(request)
+            asked = {name: getattr(call, name) for name in ("purpose", "turn", "inquiry")}
+            planned = Call(request, start, output_tokens=int(body["max_tokens"]), is_simulated=True, **asked)
+            row, worst = simulation.row(date_call(planned)), ZERO
+            if row.error_type == NOT_EVALUATED:
+                raise CannotEvaluate(f"{label}: {row.error}")
+            if not row.error:
+                tokens = from_count(row.usage.total_input)
+                worst = CallPricing(terms.prices, HOST).worst(body, tokens, day_of(start))
+            steps.append(LiveCall(label, offset, request, body, row, worst, row.error))
         found = [note for conversation in conversations for note in strategy.notes(conversation)]
         batch = [BATCH] if any(call.is_batch for call in calls) else []
         notes = tuple(dict.fromkeys([*found, *material.notes, *batch]))
         return PlannedStrategy(strategy.name, tuple(steps), notes, getattr(strategy, "rules", {}))
-
-    def _step(self, label: str, offset: float, request: Request, call: Call, simulation: Simulation) -> LiveCall:
-        start, body = self.now + offset, body_of(request)
-        output = int(body["max_tokens"])
-        planned = Call(
-            request,
-            start,
-            output_tokens=output,
-            purpose=call.purpose,
-            turn=call.turn,
-            inquiry=call.inquiry,
-            is_simulated=True,
-        )
-        row = simulation.row(date_call(planned))
-        if row.error_type == NOT_EVALUATED:
-            raise CannotEvaluate(f"{label}: {row.error}")
-        worst = ZERO
-        if not row.error:
-            tokens = from_count(row.usage.total_input)
-            worst = CallPricing(self.terms.prices, HOST).worst(body, tokens, day_of(start))
-        return LiveCall(label, offset, request, body, row, worst, row.error)

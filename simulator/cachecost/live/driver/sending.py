@@ -511,7 +511,19 @@ class BudgetedSender:
 
     async def send(self, body: Mapping[str, Any], label: str = "") -> AnsweredCall:
         """Send one call. Raises OverBudget before an attempt, CallFailed after the last, OverBilled at once."""
-        bounds = await self._bounds(body)
+        if why := unbounded_reason(body):
+            raise CallFailed(f"not sent: {why}", None, "unbounded")
+        try:
+            counted = await self.count(body)
+        except CallFailed as fault:
+            if fault.status in (401, 403):
+                raise
+            bounds, why = bounds_of_bytes(body), f"failed, and the size of images gives no token count ({fault})"
+        else:
+            why = f"says {counted:,}, too few for so much text, and the size of images gives no token count"
+            bounds = bounds_of_count(counted, body) or bounds_of_bytes(body)
+        if bounds is None:
+            raise CallFailed(f"not sent: count_tokens {why}", None, "unbounded")
         try:
             worst = self.pricing.worst(body, bounds.most, day_of(self._clock.now()))
         except CannotEvaluate as error:
@@ -532,23 +544,6 @@ class BudgetedSender:
             except AttemptFailed as fault:
                 await self._wait(fault, retry + 1, "count_tokens")
         raise AssertionError("the last retry is not waited for")
-
-    async def _bounds(self, body: Mapping[str, Any]) -> TokenBounds:
-        """The input tokens of a call, counted by the API, else by size. Raises CallFailed if they have no bound."""
-        if why := unbounded_reason(body):
-            raise CallFailed(f"not sent: {why}", None, "unbounded")
-        try:
-            counted = await self.count(body)
-        except CallFailed as fault:
-            if fault.status in (401, 403):
-                raise
-            bounds, why = bounds_of_bytes(body), f"failed, and the size of images gives no token count ({fault})"
-        else:
-            why = f"says {counted:,}, too few for so much text, and the size of images gives no token count"
-            bounds = bounds_of_count(counted, body) or bounds_of_bytes(body)
-        if bounds is None:
-            raise CallFailed(f"not sent: count_tokens {why}", None, "unbounded")
-        return bounds
 
     async def _attempt(
         self, body: Mapping[str, Any], label: str, retry: int, reservation: Reservation, bounds: TokenBounds

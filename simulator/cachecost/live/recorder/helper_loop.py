@@ -113,19 +113,13 @@ class StartOrder(Generic[Item]):
         oldest = min(self._running, default=None)
         late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
         last = max(late, default=0)
-        return self._pop(sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1)))
-
-    def rest(self) -> list[Item]:
-        """All items of ended calls, in order."""
-        return self._pop(sorted(self._ended))
+        numbers = sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1))
+        items = (self._ended.pop(number)[1] for number in numbers)
+        return [item for item in items if item is not None]
 
     @property
     def is_waiting(self) -> bool:
         return bool(self._ended)
-
-    def _pop(self, numbers: list[int]) -> list[Item]:
-        items = (self._ended.pop(number)[1] for number in numbers)
-        return [item for item in items if item is not None]
 
 
 TOKEN_BYTES = 16
@@ -156,8 +150,6 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
 
 
 class HelperLoop:
-    """Handles messages until there are no more."""
-
     def __init__(self, options: HelperOptions) -> None:
         self._options = options
         self._path = Path(options.path)
@@ -183,7 +175,7 @@ class HelperLoop:
                 self._handle(inbox.get(timeout=0.0 if self._ready or self._is_over else wait_s))
                 while True:
                     self._handle(inbox.get_nowait())
-            self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
+            self._ready += self._order.ready(float("inf") if self._is_over else time.monotonic())
             if self._ready:
                 number, call = self._ready.popleft()
                 if self._page is not None:

@@ -39,7 +39,6 @@ from cachecost.live.recorder.writing import (
     DigestSink,
     LogSink,
     Pairs,
-    calls_in,
     decoded,
     for_client,
     for_upstream,
@@ -48,7 +47,7 @@ from cachecost.live.recorder.writing import (
     put_in_order,
     put_recording_in_order,
 )
-from cachecost.live.request_log import CallLog, input_errors
+from cachecost.live.request_log import CallLog, input_errors, lines_in
 
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
@@ -75,9 +74,6 @@ def is_itself(upstream: httpx2.URL, port: int) -> bool:
 def token_for(upstream: httpx2.URL) -> bytes | None:
     """The token by which a recorder recognizes its own calls; None if none is sent."""
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
-
-
-UNREACHABLE = 502
 
 
 class Listener(Protocol):
@@ -158,8 +154,6 @@ class Proxy:
 
 
 class _Upload(httpx2.AsyncByteStream):
-    """The request's body as it comes."""
-
     def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
         self._receive, self._capture, self._clock = receive, capture, clock
         self._is_done = asyncio.Event()
@@ -184,8 +178,6 @@ class _Upload(httpx2.AsyncByteStream):
 
 
 class _Exchange:
-    """One request and its answer."""
-
     def __init__(self, passing: Proxy, scope: Scope, receive: Receive, send: Send, capture: Capture | None) -> None:
         self._passing, self._scope, self._send, self._capture = passing, scope, send, capture
         self._upload = _Upload(receive, capture, passing.clock)
@@ -222,7 +214,7 @@ class _Exchange:
             return
         except httpx2.TransportError as error:
             headers, body = _error_of(f"{passing.upstream.host} did not answer ({type(error).__name__})")
-            await self._start(UNREACHABLE, headers, headers)
+            await self._start(502, headers, headers)
             await self._end(body)
             if capture:
                 capture.answer.add(passing.clock.now(), body)
@@ -256,7 +248,6 @@ class _Exchange:
 
 
 def _error_of(words: str) -> tuple[Pairs, bytes]:
-    """Headers and body of the recorder's own error."""
     return messages_error("api_error", f"cachecost record: {words}")
 
 
@@ -394,7 +385,7 @@ def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResul
         writer.close()
         left = sink.close()
         helper.close()
-    recorded = _count_result(path, calls_in(path), writer, say, left)
+    recorded = _count_result(path, lines_in(path, prefix=b'{"call":'), writer, say, left)
     if recorded.calls:
         _in_order(path, say, put_recording_in_order)
     return recorded

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +41,6 @@ from cachecost.live.request_log import (
     LineFile,
     call_line,
     decompressor,
-    lines_in,
     message_of_events,
 )
 from cachecost.prompts.intake import Intake
@@ -61,12 +61,6 @@ class CaptureMemory:
 
     left: int = ROOM
 
-    def reserve(self, size: int) -> bool:
-        if size > self.left:
-            return False
-        self.left -= size
-        return True
-
 
 @dataclass(slots=True)
 class BodyCopy:
@@ -82,17 +76,16 @@ class BodyCopy:
     def add(self, at: float, data: bytes) -> None:
         """Keep a chunk, if there is memory left."""
         self.size += len(data)
-        if not self.is_whole:
-            return
-        if self.size > self.most or not self.room.reserve(len(data) + PER_CHUNK):
+        kept = len(data) + PER_CHUNK
+        if self.is_whole and (self.size > self.most or kept > self.room.left):
             self.is_whole = False
             self.drop()
-        else:
-            self._reserved += len(data) + PER_CHUNK
+        elif self.is_whole:
+            self.room.left -= kept
+            self._reserved += kept
             self.chunks.append((at, data))
 
     def drop(self) -> None:
-        """Release the memory."""
         self.room.left += self._reserved
         self._reserved = 0
         self.chunks = []
@@ -122,7 +115,6 @@ class Capture:
     secrets: Sequence[str] = ()
 
     def drop(self) -> None:
-        """Forget the bodies."""
         self.request.drop()
         self.answer.drop()
 
@@ -255,8 +247,6 @@ def _first_content(chunks: Sequence[tuple[float, bytes]], encoding: str) -> floa
 
 
 RETRY = "x-stainless-retry-count"
-MOST_DIGITS = 10
-"""A longer retry count is not plausible, and not recorded."""
 UNKNOWN = "unknown"
 """The model of a call whose body was too long to keep, and whose answer does not name one."""
 TOO_LONG = f"longer than {MOST_BYTES >> 20} MiB, or over the memory limit"
@@ -341,6 +331,7 @@ class LogLineBuilder:
 
 def _fields(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
     retry, is_cut = capture.asked.get(RETRY, ""), capture.is_cut
+    is_count = retry.isascii() and retry.isdecimal() and len(retry) < 10  # a longer one is not plausible
     first = answer.first_content_at
     is_fine = capture.status is not None and capture.status < 400
     if is_fine and capture.answer.is_whole and "event-stream" in capture.answered.get("content-type", ""):
@@ -351,7 +342,7 @@ def _fields(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
         "duration_s": round(capture.end - capture.start, 6),
         "workspace": workspace_of(capture.asked) or None,
         "status": answer.status if is_fine and answer.status else capture.status,
-        "retry": int(retry) or None if retry.isascii() and retry.isdecimal() and len(retry) < MOST_DIGITS else None,
+        "retry": int(retry) or None if is_count else None,
         "error": answer.error,
         "cut": is_cut or None,
         "usage": answer.usage,
@@ -361,8 +352,6 @@ def _fields(capture: Capture, answer: ParsedAnswer) -> dict[str, Any]:
 
 
 WAITS, WAIT_S = 100, 0.01
-CALL = b'{"call":'
-"""The start of a call's line; calls refer to the other lines of the file."""
 
 
 class DigestFile:
@@ -421,7 +410,6 @@ class DigestFile:
 
     @property
     def waiting(self) -> int:
-        """Bytes that are not written."""
         return len(self._lines)
 
     def write(self) -> int:
@@ -431,11 +419,6 @@ class DigestFile:
             self._file.append_lines(self._lines)
         self.unwritten, self._lines = [], b""
         return self._file.size
-
-
-def calls_in(path: Path) -> int:
-    """How many calls the recording has."""
-    return lines_in(path, prefix=CALL)
 
 
 def free_place(path: Path) -> Path:
@@ -461,7 +444,11 @@ def put_in_order(path: Path) -> bool:
         offset = 0
         for line in stream:
             if line.strip():
-                places.append((_time(line), offset, len(line)))
+                at = None
+                with suppress(msgspec.DecodeError, NotAMessage):
+                    stamp = msgspec.json.decode(line, type=_LineTime).timestamp
+                    at = None if stamp is None else parse_time(stamp)
+                places.append((at, offset, len(line)))
             offset += len(line)
         times = [at for at, _, _ in places]
         if None in times or all(one <= other for one, other in pairwise(times)):  # type: ignore[operator]
@@ -471,14 +458,6 @@ def put_in_order(path: Path) -> bool:
                 stream.seek(offset)
                 sorted_.write(stream.read(length).rstrip(b"\r\n") + b"\n")
     return True
-
-
-def _time(line: bytes) -> float | None:
-    try:
-        stamp = msgspec.json.decode(line, type=_LineTime).timestamp
-        return None if stamp is None else parse_time(stamp)
-    except (msgspec.DecodeError, NotAMessage):
-        return None
 
 
 def put_recording_in_order(path: Path) -> bool:
@@ -510,7 +489,6 @@ class Sink:
         self._helper = helper
 
     def tell(self, message: bytes) -> None:
-        """Send a message to the helper."""
         if self._helper:
             self._helper.tell(message)
 
@@ -599,33 +577,27 @@ class CallWriter:
             time.sleep(CATCH_UP_S)
 
     def close(self) -> None:
-        """Wait until everything is written."""
         self._ended.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while (capture := self._ended.get()) is not None:
             try:
-                self._write(capture)
+                line = self._lines.line(capture)
+                self._sink.write(capture.number, line)
+            except NotRecorded as why:
+                status = "" if capture.status is None else f" (answered with status {capture.status})"
+                self._lose(capture, f"{why}{status}")
+            except OSError as error:
+                self._lose(capture, f"the file cannot be written: {error.strerror}")
             except Exception as error:  # the next call is recorded in any case
                 self._lose(capture, f"internal error: {type(error).__name__}")
+            else:
+                self.taken += 1
+                for note in line.notes:
+                    self._say(f"call {capture.number}: {note}")
             finally:
                 capture.drop()
-
-    def _write(self, capture: Capture) -> None:
-        try:
-            line = self._lines.line(capture)
-            self._sink.write(capture.number, line)
-        except NotRecorded as why:
-            status = "" if capture.status is None else f" (answered with status {capture.status})"
-            self._lose(capture, f"{why}{status}")
-            return
-        except OSError as error:
-            self._lose(capture, f"the file cannot be written: {error.strerror}")
-            return
-        self.taken += 1
-        for note in line.notes:
-            self._say(f"call {capture.number}: {note}")
 
     def _lose(self, capture: Capture, why: str) -> None:
         self.lost += 1

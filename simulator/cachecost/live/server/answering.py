@@ -17,7 +17,7 @@ from cachecost.live.server.model import (
     ClientCall,
     ModelAnswer,
     ResolvedCall,
-    count_fault,
+    body_fault,
     error_body,
     not_a_message,
     of_status,
@@ -205,7 +205,7 @@ def _record(
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
     """The answer of count_tokens: free of charge, without effect on the cache."""
-    fault = count_fault(arrived.body, arrived.version)
+    fault = body_fault(arrived.body, arrived.version, is_count=True)
     count = fault or _count(served, ResolvedCall(arrived.body))
     return count if isinstance(count, ApiError) else {"input_tokens": count}
 

@@ -357,18 +357,10 @@ STRICT = "2026-10-21"
 EXTRA = "Extra inputs are not permitted"
 
 
-def body_fault(body: Body, version: str) -> ApiError | None:
-    """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
-    return _first(_missing(body), _invalid_options(body), _by_version(body, version))
-
-
-def count_fault(body: Body, version: str) -> ApiError | None:
-    """The same for count_tokens, which takes no `max_tokens`."""
-    return _first(_missing(body), _by_version(body, version))
-
-
-def _first(*checks: Iterator[str]) -> ApiError | None:
-    """The first error. A check runs only if those before it found nothing, so it may rely on them."""
+def body_fault(body: Body, version: str, is_count: bool = False) -> ApiError | None:
+    """The first error that the API finds in `body` before it looks at the prompt; None: no error. A check runs only if
+    those before it found nothing, so it may rely on them. `is_count`: for count_tokens, which takes no `max_tokens`."""
+    checks = (_missing(body), () if is_count else _invalid_options(body), _by_version(body, version))
     message = next(chain(*checks), None)
     return None if message is None else invalid(message)
 

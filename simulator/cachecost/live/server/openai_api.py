@@ -189,12 +189,8 @@ class ChatApi(OpenAIApi):
             kind, field = call_form(call, answer.sent)
             form = {"name": call["name"], field: arguments_of(call)}
             calls.append({"id": call["id"], "type": kind, kind: form})
-        message: Wire = {
-            "role": "assistant",
-            "content": joined(content, "text") or None,
-            "refusal": None,
-            "annotations": [],
-        }
+        text = joined(content, "text") or None
+        message: Wire = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
         if calls:
             message["tool_calls"] = calls
         if thinking := joined(content, "thinking"):

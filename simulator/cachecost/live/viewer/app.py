@@ -32,6 +32,7 @@ from cachecost.base.errors import CannotEvaluate, InputError
 from cachecost.base.formatting import count_text
 from cachecost.live.clock import Say, ignore
 from cachecost.live.loopback import LoopbackGuard, QuietServer
+from cachecost.live.viewer.sessions_source import SessionsSource
 from cachecost.live.viewer.source import Answer, LiveEvents, NotHere, PageSource
 from cachecost.live.viewer.work import WorkLimit, run_for_client, run_in_thread
 from cachecost.views.viewer.sessions import inert_json
@@ -125,7 +126,7 @@ class SavedPage:
         home = f"#/{path}/call/{selected}" if selected else f"#/{path}"
         return render_page(self.static, {"home": home, "answers": answers})
 
-    def _fitting_calls(self, source: PageSource, session: Answer, selected: int) -> dict[int, Answer]:
+    def _fitting_calls(self, source: SessionsSource, session: Answer, selected: int) -> dict[int, Answer]:
         """Calls with their blocks, as many as there is room for: those of note, the calls before them, then all."""
         found: dict[int, Answer] = {}
         room = self.most_bytes
@@ -179,7 +180,7 @@ def _of_note(session: Answer, selected: int) -> list[int]:
 
 
 def _saved_texts(
-    source: PageSource, id_: str, calls: Sequence[int], room: int
+    source: SessionsSource, id_: str, calls: Sequence[int], room: int
 ) -> tuple[Mapping[tuple[int, int], Answer], str]:
     """The answers for blocks, by the numbers of their call and their own, and what there is of their texts in words.
 
@@ -212,7 +213,6 @@ def page_server(app: ASGIApp, ready: Callable[[], None] = ignore) -> QuietServer
 
 
 def serve_page(app: ASGIApp, listener: socket.socket, ready: Callable[[], None] = ignore) -> None:
-    """Serve until Ctrl-C or SIGTERM."""
     asyncio.run(page_server(app, ready).serve(sockets=[listener]))
 
 
@@ -241,7 +241,6 @@ async def event_stream(live: LiveEvents) -> AsyncIterator[bytes]:
 
 
 JSON = "application/json"
-MOST_DIGITS = 10
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     *((NotHere, 404), (WrongChoice, 400)),
     *((kind, 422) for kind in (CannotEvaluate, InputError, WorkStopped)),
@@ -265,15 +264,13 @@ def viewer_app(
     `below` and the token. `limits` makes the limit of each answer.
     """
     site, start = _PageEndpoints(source, static, say, limits), f"{below}{token}"
-    routes = [Route(f"{start}/", site.page), Route(f"{start}/static/{{name}}", site.file), *site.routes(f"{start}/api")]
+    routes = [Route(f"{start}/", site.file), Route(f"{start}/static/{{name}}", site.file), *site.routes(f"{start}/api")]
     app = Starlette(routes=routes, exception_handlers={HTTPException: site.not_here})
     app.router.redirect_slashes = False
     return LoopbackGuard(app, f"{start}/", port)
 
 
 class _PageEndpoints:
-    """The endpoints."""
-
     def __init__(
         self, source: PageSource, static: Mapping[str, bytes], say: Say, limits: Callable[[], WorkLimit]
     ) -> None:
@@ -283,12 +280,12 @@ class _PageEndpoints:
         """The API, whose paths begin with `api`."""
         source, session = self._source, f"{api}/session/{{id}}"
 
-        def now() -> PageSource:
+        def now() -> SessionsSource:
             return source.current()
 
         return [
             self._route(f"{api}/start", lambda request: source.start()),
-            self._route(f"{api}/sessions", lambda request: now().sessions()),
+            self._route(f"{api}/sessions", lambda request: source.sessions()),
             self._route(f"{api}/run", lambda request: source.run()),
             self._route(f"{api}/compare", lambda request: source.compare()),
             self._route(session, lambda request: now().session(_id(request))),
@@ -324,13 +321,8 @@ class _PageEndpoints:
                 self._say(f"internal error: {type(error).__name__}: {error} (line {frame.lineno} of {frame.filename})")
             return error_answer(status, INTERNAL if status == 500 else str(error))
 
-    async def page(self, request: Request) -> Response:
-        return self._file(INDEX)
-
     async def file(self, request: Request) -> Response:
-        return self._file(request.path_params["name"])
-
-    def _file(self, name: str) -> Response:
+        name = request.path_params.get("name", INDEX)
         if name not in self._static:
             return error_answer(404, UNKNOWN_ADDRESS)
         return Response(self._static[name], media_type=content_type(name))
@@ -340,13 +332,10 @@ class _PageEndpoints:
 
         def work() -> Response:
             selected = request.query_params.get("call", "")
-            number = int(selected) if selected.isdecimal() and len(selected) < MOST_DIGITS else 0
+            number = int(selected) if selected.isdecimal() and len(selected) < 10 else 0
             page = SavedPage(self._source, self._static).of_session(id_, number)
-            return Response(
-                page.encode(),
-                media_type=content_type(INDEX),
-                headers={"content-disposition": f'attachment; filename="cachecost-{id_}.html"'},
-            )
+            headers = {"content-disposition": f'attachment; filename="cachecost-{id_}.html"'}
+            return Response(page.encode(), media_type=content_type(INDEX), headers=headers)
 
         return await self._guarded(request, work, WorkLimit(None))
 
@@ -360,12 +349,10 @@ class _PageEndpoints:
         return StreamingResponse(event_stream(live), media_type=EVENT_STREAM)
 
     async def not_here(self, request: Request, error: Exception) -> Response:
-        """The answer to addresses that there are not."""
         return error_answer(404, UNKNOWN_ADDRESS)
 
 
 def error_answer(status: int, message: str) -> Response:
-    """An error as the page shows it."""
     return Response(inert_json({"error": {"message": message}}), status, media_type=JSON)
 
 

@@ -84,11 +84,6 @@ MOST_SHOWN = 60
 """Characters of an id that is not known, in the words that say so."""
 
 
-def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
-    """Nothing is shown."""
-    return nullcontext()
-
-
 @dataclass(slots=True)
 class OpenSession:
     """A session and what was made of it so far; `lock` is held by whoever makes more."""
@@ -112,7 +107,7 @@ class SessionsSource(PageSource):
     title: str = "Sessions"
     command: str = "cachecost view"
     options_given: Sequence[str] = ()
-    watch: Callable[[str, Sequence[str]], AbstractContextManager[object]] = unwatched
+    watch: Callable[[str, Sequence[str]], AbstractContextManager[object]] = lambda what, files: nullcontext()
     """Shows that something is done with these files for as long as it takes."""
     has_files: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -122,6 +117,9 @@ class SessionsSource(PageSource):
 
     def start(self) -> Answer:
         return start_object("sessions", self.title, self.command)
+
+    def current(self) -> SessionsSource:
+        return self
 
     def sessions(self) -> Answer:
         return sessions_object(self.listing, self.titles)
@@ -152,6 +150,7 @@ class SessionsSource(PageSource):
             raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
 
     def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        """All blocks of a call, as `block` answers them."""
         with self._locked(id_) as one:
             viewed = self._view(one, number)
         return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
@@ -241,7 +240,6 @@ class CallsRead:
     calls: Sequence[Call]
 
     def read(self, files: Sequence[str]) -> Sequence[Call]:
-        """All calls."""
         return self.calls
 
 
@@ -285,6 +283,9 @@ class LiveSource(PageSource):
                 titles = {key: title for key, title in self._titles.items() if title}
                 self._source = SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
             return self._source
+
+    def sessions(self) -> Answer:
+        return self.current().sessions()
 
     def live(self) -> LiveEvents:
         return self

@@ -8,17 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import Thread
 from cachecost.views.viewer.sessions import Report, run_page_object, start_object
 
+if TYPE_CHECKING:
+    from cachecost.live.viewer.sessions_source import SessionsSource
+
 
 class CallWaiter:
-    """Waits on one event loop."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._changed, self._stopped = asyncio.Event(), asyncio.Event()
@@ -72,7 +73,6 @@ class CallSignal:
                 self._waiters.discard(one)
 
     def tell(self) -> None:
-        """Calls were added."""
         with self._lock:
             waiting = list(self._waiters)
         for one in waiting:
@@ -170,34 +170,12 @@ class PageSource:
         """What the page begins with: its kind, title, command and colours."""
         raise NotImplementedError
 
-    def current(self) -> PageSource:
+    def current(self) -> SessionsSource:
         """What answers of sessions, as of now."""
-        return self
+        raise NotHere("no such session")
 
     def sessions(self) -> Answer:
         raise NotHere("no sessions are shown here")
-
-    def session(self, id_: str) -> Answer:
-        raise NotHere("no such session")
-
-    def simulated(self, id_: str) -> Answer:
-        raise NotHere("no such session")
-
-    def call(self, id_: str, number: int) -> Answer:
-        raise NotHere("no such session")
-
-    def block(self, id_: str, number: int, block: int) -> Answer:
-        raise NotHere("no such session")
-
-    def blocks(self, id_: str, number: int) -> Sequence[Answer]:
-        """All blocks of a call, as `block` answers them."""
-        raise NotHere("no such session")
-
-    def options(self, id_: str) -> Answer:
-        raise NotHere("no such session")
-
-    def what_if(self, id_: str, choices: Mapping[str, str]) -> Answer:
-        raise NotHere("no such session")
 
     def run(self) -> Answer:
         """The strategies of a scenario's report."""

@@ -31,7 +31,6 @@ class WorkLimit:
         self._has_left = Event()
 
     def stop(self) -> None:
-        """The client has left."""
         self._has_left.set()
 
     def check(self) -> None:

@@ -32,8 +32,7 @@ from cachecost.providers.usage import Usage
 from cachecost.sessions.reading import FILES, STATES, SessionReading
 from cachecost.simulation.setup import ReplaySetup
 
-AGENT = "agent-"
-MOST_NOTES = 3
+AGENT, MOST_NOTES = "agent-", 3
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 GONE = "the file is gone; what was read of it is shown"
 
@@ -63,7 +62,6 @@ class FileFollower:
         return self._last
 
     def close(self) -> None:
-        """Forget what was read."""
         self._store.close()
 
     def _read(self, paths: Sequence[Path]) -> WatchedSession:
@@ -131,8 +129,6 @@ def is_loopback(url: str) -> bool:
 
 
 class BillShares(msgspec.Struct):
-    """What is needed of a share of the bill."""
-
     name: str = ""
     calls: int = 0
     refused: int = 0
@@ -145,8 +141,6 @@ class BillShares(msgspec.Struct):
 
 
 class ServedBill(msgspec.Struct):
-    """What is needed of the bill."""
-
     format: int
     total: BillShares
     models: list[BillShares] = []

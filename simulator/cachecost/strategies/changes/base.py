@@ -346,7 +346,7 @@ class CallRewriter(ThreadRewriter):
         sent = list(self.rewrite_event(event))
         is_unchanged = sum(isinstance(new, Reply) for new in sent) <= isinstance(event, Reply)
         for new in sent:
-            timed = self._in_time(new, is_unchanged)
+            timed = self.put_in_time(new, is_unchanged)
             self._thread.add(timed)
             yield timed
         self._original.add(event)
@@ -378,7 +378,7 @@ class CallRewriter(ThreadRewriter):
         """A message of a side call, not of the main thread."""
         return message
 
-    def _in_time(self, event: Event, is_unchanged: bool) -> Event:
+    def put_in_time(self, event: Event, is_unchanged: bool) -> Event:
         self._now = max(self._now, event.at)
         if isinstance(event, Reply):
             is_late, self._now = self._ready > self._now, max(self._now, self._ready)

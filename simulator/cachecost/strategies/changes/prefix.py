@@ -291,16 +291,14 @@ class _SwitchRewriter(ThreadRewriter, change=SwitchAt):
             if self._options.is_other(self._turn) != self._is_other:
                 self._is_other = not self._is_other
                 yield self._options.switch(event.at, self._conversation, self._is_other)
-        yield self._send_reply(event) if isinstance(event, Reply) else self.send(event)
-
-    def _send_reply(self, event: Reply) -> Event:
-        recorded = message_of(event).digest
-        blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
-        self._replies.pop(recorded, None)
-        if blocks == event.blocks:
-            return self.send(event)
-        self._replies[recorded] = Message.of("assistant", blocks)
-        return self.send(replace(event, output_tokens=None))
+        elif isinstance(event, Reply):
+            recorded = message_of(event).digest
+            blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
+            self._replies.pop(recorded, None)
+            if blocks != event.blocks:
+                self._replies[recorded] = Message.of("assistant", blocks)
+                event = replace(event, output_tokens=None)
+        yield self.send(event)
 
     def rewrite_message(self, message: Message) -> Message:
         return self._replies.get(message.digest, message)

@@ -139,7 +139,7 @@ class _DelegationRewriter(CallRewriter):
         self.recorded_messages += map(message_of, recorded)
         for event in (call, result):
             self._append(message_of(event), (start, len(self.recorded_messages)))
-            kept.append(self._in_time(event, is_unchanged=True))
+            kept.append(self.put_in_time(event, is_unchanged=True))
             self._thread.add(kept[-1])
         yield from sorted([*kept, *asides], key=lambda event: event.at)
         for event in recorded:

@@ -156,7 +156,8 @@ def _arguments(name: str, schema: Item) -> Mapping[str, Any]:
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
 MOST_NAMES = 8
 BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
-DEFERRED = "deferred until a tool search"
+DEFERRED, BY_API = "deferred until a tool search", "run by the API, which is not simulated"
+AT_LIMIT = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class AgentAnswerer:
@@ -198,7 +199,10 @@ class AgentAnswerer:
         for tool in objects_in(body.get("tools")):
             name = tool.get("name") or tool.get("type")
             if isinstance(name, str) and name not in self._reasons:
-                self._reasons[name] = _reason(tool, self._allowed)
+                is_custom = str(tool.get("type") or "custom") == "custom"
+                reason = DEFERRED if tool.get("defer_loading") is True else BY_NAME if is_custom else BY_API
+                is_ready = harmless_call(tool, allowed=self._allowed) is not None
+                self._reasons[name] = AT_LIMIT if is_ready else reason
         if call:
             self._called.add(call.name)
         content: list[Item] = []
@@ -233,11 +237,3 @@ class AgentAnswerer:
             named = [tool for tool in offered if tool.get("name") == choice.get("name")]
             return harmless_call(named[0], is_forced=True) if named else None
         return forced or (None if is_done or kind == "none" else least_called)
-
-
-def _reason(tool: Item, allowed: Collection[str]) -> str:
-    if harmless_call(tool, allowed=allowed) is not None:
-        return "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
-    if tool.get("defer_loading") is True:
-        return DEFERRED
-    return "run by the API, which is not simulated" if str(tool.get("type") or "custom") != "custom" else BY_NAME

@@ -92,7 +92,7 @@ FORMATS = {
 CANDIDATES = (
     WORD,
     *FORMATS.values(),
-    *["a1", "A1", "A-1", "a-1", "#000000", "1.0", "1.0.0", "/", "a/b", "+10000000000", "$1"],
+    *("a1", "A1", "A-1", "a-1", "#000000", "1.0", "1.0.0", "/", "a/b", "+10000000000", "$1"),
 )
 """Candidates for a pattern; runs of one letter or digit follow."""
 LONGEST_RUN = 40
