@@ -19,7 +19,7 @@ from cachecost.cli import exit_code
 from cachecost.commands.live import live
 from cachecost.live.driver.sending import read_journal
 from cachecost.live.server.app import app_of, serving
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

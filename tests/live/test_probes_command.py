@@ -11,7 +11,7 @@ from server_fakes import Says, served_by
 
 from cachecost.commands.diagnostics import exit_code
 from cachecost.live.server.app import app_of, serving
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, own_rules
 from cachecost.simulation.setup import ReplaySetup

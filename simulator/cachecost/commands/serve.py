@@ -80,8 +80,8 @@ def serve(
         require_ctok()
     from cachecost.commands.view import listen_at
     from cachecost.live.server.answers import answerer_from, notes_of
-    from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import models_of
+    from cachecost.live.server.state import Meter
 
     # A stepping clock begins with a day, not now, so that every run is the same.
     begin = midnight(shared.as_of or data_date(shared.host)) if clock.startswith("+") else None

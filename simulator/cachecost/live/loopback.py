@@ -27,7 +27,6 @@ from cachecost.live.clock import ignore
 LOOPBACK, LOCALHOST = NAMES = ("127.0.0.1", "localhost")
 ENCODING = "latin-1"
 BACKLOG = 2048
-STOPS = (signal.SIGINT, signal.SIGTERM)
 LOOK_S, GRACE_S = 0.005, 0.1
 """How often a server that ends looks whether its connections are closed, and how long it waits for them at least."""
 
@@ -232,7 +231,7 @@ class QuietServer(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in STOPS}
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:

@@ -166,7 +166,6 @@ class CallLog(LineFile):
 
 
 def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
-    """The line of a call, as `CallLog.append` writes it."""
     present = {name: value for name, value in fields.items() if value is not None}
     head = json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     comma = b"," if present else b""

@@ -85,14 +85,10 @@ class Window:
 
 
 ANSWER_TOOL = "answer_inquiry"
-TOOL_CALL = 75
-"""Output tokens of a call with an id and a short answer, without the answer: assumed, in the middle of 50 to 100."""
-SCHEMA_JSON = 8
-"""Of `{"answer": …}`: assumed, from its text."""
+TOOL_CALL, SCHEMA_JSON = 75, 8
+"""Output tokens of a call with an id, in the middle of 50 to 100, and of `{"answer": …}`, both assumed, without it."""
 THINKING = 300
 """Thinking before an answer, where the question thinks: assumed; nobody has measured it for questions so short."""
-MUST_CALL = 30
-"""Size of "IMPORTANT: you MUST call the tool answer_inquiry …", the system block of a soft force: assumed."""
 
 Breakpoints = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
@@ -172,7 +168,6 @@ class InquiryOptions:
         return given_block("tool", "", f"{ANSWER_TOOL} {schema_name}", self.tool_tokens, definition)
 
     def placement(self, main: Placement) -> Placement:
-        """The breakpoints of the side call."""
         if self.breakpoints == "same":
             return main
         if self.breakpoints == "none":
@@ -187,7 +182,6 @@ class InquiryOptions:
         return self.choice == "forced" and _type_of(params.get("thinking")) == "enabled"
 
     def thinks(self, params: Mapping[str, Any]) -> bool:
-        """Whether a call with these parameters thinks before it answers."""
         return _type_of(params.get("thinking")) in ("adaptive", "enabled")
 
     def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,7 +317,8 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {**whole, "additionalProperties": False}
 
 
-MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", MUST_CALL)
+MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", 30)
+"""The system block of a soft force, "IMPORTANT: you MUST call the tool answer_inquiry …": its size is assumed."""
 
 
 def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, ...]:

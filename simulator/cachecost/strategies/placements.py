@@ -62,7 +62,6 @@ class ThreadIndex:
         return state
 
     def latest(self, role: Role, tail: Thread) -> Thread | None:
-        """The latest message of a role."""
 
         def step(found: Thread | None, node: Thread) -> Thread | None:
             return node if node.message is not None and ROLES[role](node.message) else found
@@ -94,8 +93,6 @@ Nodes = tuple[Thread, ...]
 NO_POSITIONS: Positions = ()
 NO_NODES: Nodes = ()
 
-ELIGIBLE = ("text", "tool_result")
-
 
 def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
     """The blocks of the messages layer as (message, index), latest first."""
@@ -122,7 +119,7 @@ def within(node: Thread, which: BlockChoice) -> Iterator[Position]:
         if last is not None:
             yield Layer.MESSAGES, node, last
         return
-    kinds = {"first_eligible": ELIGIBLE, "last_text": ("text",)}.get(which)
+    kinds = {"first_eligible": ("text", "tool_result"), "last_text": ("text",)}.get(which)
     order = range(len(blocks)) if which == "first_eligible" else range(len(blocks) - 1, -1, -1)
     fitting = (i for i in order if accepts_breakpoint(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
     skipped = 1 if which == "second_last" else 0

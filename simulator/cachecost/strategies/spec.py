@@ -165,8 +165,6 @@ Chosen = TypeVar("Chosen")
 
 
 class OptionRow(NamedTuple):
-    """A row of `cachecost strategies --breakpoints` or `--changes`."""
-
     name: str
     what: str
     options: str

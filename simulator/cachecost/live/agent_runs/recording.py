@@ -58,9 +58,8 @@ from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers import answerer_from
 from cachecost.live.server.answers.script import ScriptAnswerer
 from cachecost.live.server.app import app_of, serving_at
-from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer, models_of
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.state import Meter, ServerState
 from cachecost.prompts.blocks import Block, Thread
 from cachecost.providers.rules import data_date
 from cachecost.scenario import Scenario
@@ -126,8 +125,6 @@ class WatchedApp:
 
 
 class WatchedLog(CallLog):
-    """A request log that knows the request of each of its lines."""
-
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self.arrived: list[ArrivedCall] = []

@@ -331,7 +331,6 @@ def print_plan(plan: Plan, limit: Decimal, parallel: int) -> None:
 
 
 def plan_json(plan: Plan, limit: Decimal, parallel: int) -> dict[str, Any]:
-    """The plan as one object; dollars are decimal strings."""
     predicted, worst = totals(plan)
     return {
         "format": 1,
@@ -392,7 +391,6 @@ def sentences(driven: LiveResult) -> Iterator[str]:
 
 
 def driven_json(driven: LiveResult) -> dict[str, Any]:
-    """The run as one object; dollars are decimal strings."""
     return {
         "format": 1,
         "scenario": driven.plan.scenario.name,

@@ -327,7 +327,6 @@ class RunState:
             self.unknown_calls[call] = self.unknown_calls.get(call, 0) + 1
 
     def close(self) -> None:
-        """Count what is still reserved as interrupted."""
         for call in list(self.open):
             self._cut_off(call)
 

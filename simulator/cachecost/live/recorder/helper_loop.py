@@ -51,7 +51,6 @@ class Predictor:
         self._said: set[str] = set()
 
     def remember(self, call: Call) -> CallRow:
-        """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(call)
         if call.billed:
@@ -109,7 +108,6 @@ class StartOrder(Generic[Item]):
         self._ended[number] = (now, item)
 
     def ready(self, now: float) -> list[Item]:
-        """The items that are ready, in order."""
         oldest = min(self._running, default=None)
         late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
         last = max(late, default=0)

@@ -57,8 +57,6 @@ PER_CHUNK = 128
 
 @dataclass(slots=True)
 class CaptureMemory:
-    """How many more bytes may be kept."""
-
     left: int = ROOM
 
 
@@ -74,7 +72,6 @@ class BodyCopy:
     _reserved: int = 0
 
     def add(self, at: float, data: bytes) -> None:
-        """Keep a chunk, if there is memory left."""
         self.size += len(data)
         kept = len(data) + PER_CHUNK
         if self.is_whole and (self.size > self.most or kept > self.room.left):
@@ -162,7 +159,6 @@ def _dropped_names(pairs: Pairs) -> frozenset[bytes]:
 
 
 def decoded(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    """Headers with lower-case names, as text."""
     return [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs]
 
 
@@ -266,8 +262,6 @@ class NotRecorded(Exception):
 
 
 class LineReader(RequestLog):
-    """Reads single lines of a request log as `RequestLog` reads a file."""
-
     def call(self, line: bytes) -> Call:
         """Raises NotAMessage, msgspec.DecodeError, UnicodeDecodeError."""
         return self._call(1, self._decode(line))
@@ -498,8 +492,6 @@ class Sink:
 
 
 class LogSink(Sink):
-    """Writes to a request log, and sends the offset of each line to the helper."""
-
     def __init__(self, log: CallLog, helper: RecorderHelper | None) -> None:
         super().__init__(helper)
         self._log = log

@@ -251,7 +251,6 @@ class Endpoints:
         return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
 
     async def _count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
-        """The number of tokens of a call, in the form that the API gives it."""
         came = await self._receive(api, request)
         count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
         return self._respond(request, count if isinstance(count, ApiError) else form(count), api)

@@ -43,7 +43,7 @@ from cachecost.ledger.findings import count_margin
 from cachecost.ledger.rows import REFUSED, Cost
 from cachecost.ledger.unread import UnreadWrites
 from cachecost.live.loopback import HEADERS, names_loopback
-from cachecost.live.server.meter import Meter, MeteredCall
+from cachecost.live.server.state import Meter, MeteredCall
 from cachecost.live.viewer.source import conversation_title
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import block_at, sent_breakpoints
@@ -95,7 +95,6 @@ class UncachedLoop:
 
 
 def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> UncachedLoop | None:
-    """The uncached loop of a conversation's `calls`, if it has one."""
     later: list[MeteredCall] = []
     again = before = grown = again_of_grown = 0
     cost = Decimal(0)
@@ -268,7 +267,6 @@ def verdict(bill: ServerBill) -> str:
 
 
 def facts(bill: ServerBill) -> list[str]:
-    """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
     sentences = []
     if total.cache_hit_rate is not None:
@@ -326,7 +324,6 @@ def _share_json(share: BillShare) -> dict[str, Any]:
     }
 
 
-NARROWEST_NAME = 18
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
 MOST_CONVERSATIONS = 20
@@ -393,7 +390,7 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         if not is_zero or column.key != "write_1h_tokens":
             rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)
             kept.append(replace(column, rank=rank))
-    fitted = fit_table(Table(kept), width, NARROWEST_NAME)
+    fitted = fit_table(Table(kept), width, 18)  # the narrowest name
     room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
     names = [shorten_end(share.name, room) for share in shown]  # the beginning identifies a conversation
     yield render_table(replace(fitted, names=Column("name", header, names, False)))
@@ -417,7 +414,6 @@ class MeterFeed:
     meter: Meter
 
     def since(self, count: int) -> Sequence[Call]:
-        """The calls after the first `count`."""
         recorded = []
         for one in self.meter.taken[count:]:
             status = 400 if one.row.error_type == REFUSED else 404

@@ -102,8 +102,6 @@ WORDS = {429: RATE_LIMIT, 500: "Internal server error", 529: "Overloaded"}
 
 @dataclass(frozen=True, slots=True)
 class DetailedError(ApiError):
-    """An error with machine-readable `details`."""
-
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -183,7 +181,6 @@ def listed_models(models: Sequence[Wire]) -> list[Wire]:
 
 
 def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:
-    """The model of this id or alias."""
     found = next((one for one in models if name in (one["id"], *one.get(ALIASES, ()))), None)
     return unknown_model(name) if found is None else _without_aliases(found)
 
@@ -282,7 +279,6 @@ class Threads:
         return ResolvedCall({**held.head, **rest, "messages": messages}, use, previous, now)
 
     def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
-        """Store an answered call under its answer's id."""
         if resolved.thread is None:
             return
         if resolved.continues is not None:
@@ -339,7 +335,6 @@ class StoredResponses:
         return {**body, "input": [*earlier, *_input_items(body)]}
 
     def keep(self, workspace: str, name: str, body: Body, output: Sequence[Any]) -> None:
-        """Store an answered call, complete, and the items of its answer."""
         if body.get("store") is False:
             return
         self._items[workspace, name] = [*_input_items(body), *output]

@@ -36,7 +36,6 @@ from cachecost.live.server.served_api import (
     pieces,
 )
 from cachecost.live.server.state import ServerState
-from cachecost.providers.usage import Usage
 
 Block = Mapping[str, Any]
 Body = Mapping[str, Any]
@@ -146,7 +145,7 @@ def chat_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
         "prompt_tokens": usage.total_input,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_input + usage.output_tokens,
-        "prompt_tokens_details": {**_details(usage), "audio_tokens": 0},
+        "prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.write, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": thinking_tokens, "audio_tokens": 0},
     }
 
@@ -155,17 +154,14 @@ def responses_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
     """The same as Responses has it."""
     usage = parse_usage(message["usage"], "usage")
     written = {"ttl_30m_tokens": usage.write_5m, "ttl_12h_tokens": usage.write_1h}
+    cached = {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
     return {
         "input_tokens": usage.total_input,
-        "input_tokens_details": {**_details(usage), "cache_write_tokens_details": written},
+        "input_tokens_details": {**cached, "cache_write_tokens_details": written},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": thinking_tokens},
         "total_tokens": usage.total_input + usage.output_tokens,
     }
-
-
-def _details(usage: Usage) -> Wire:
-    return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
 
 
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
@@ -244,7 +240,6 @@ def _chat_head(answer: ServedResponse, kind: str) -> Wire:
 
 
 def _tier_of(answer: ServedResponse) -> str:
-    """The service tier of an answer: the one that was asked for."""
     asked = answer.sent.get("service_tier")
     return str(asked) if asked and asked != "auto" else "default"
 
@@ -278,7 +273,6 @@ def items_of(content: Sequence[Block], name: str, sent: Mapping[str, Any]) -> li
 
 
 def item_events(item: Wire, number: int) -> Iterator[Wire]:
-    """The events of the `number`-th item."""
     at = {"output_index": number, "item_id": item["id"]}
     kind = item["type"]
     field, nothing = GROWING_FIELDS[kind]
@@ -349,7 +343,6 @@ class ResponsesApi(OpenAIApi):
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
 
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
-        """Store the response, to be continued."""
         whole, response = served.responses.complete(arrived.workspace, arrived.body), self.whole(answer)
         assert not isinstance(whole, ApiError)
         served.responses.keep(arrived.workspace, response["id"], whole, response["output"])

@@ -99,7 +99,6 @@ class ServedApi(Protocol):
         return
 
     def status(self, refused: ApiError) -> int:
-        """The HTTP status of an error."""
         return refused.status
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
@@ -116,7 +115,6 @@ class ServedApi(Protocol):
         return one
 
     def model_list(self, models: list[Wire]) -> Mapping[str, Any]:
-        """A list of such models."""
         return {"data": models}
 
 
@@ -270,7 +268,6 @@ VERSION = "anthropic-version"
 
 
 def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
-    """The Messages API's answer."""
     body = asked.body
     geo = "us" if body.get("inference_geo") == "us" else "global"
     usage = {**metered.usage.wire(), "service_tier": "standard", "inference_geo": geo}

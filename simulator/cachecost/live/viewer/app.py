@@ -33,12 +33,18 @@ from cachecost.base.formatting import count_text
 from cachecost.live.clock import Say, ignore
 from cachecost.live.loopback import LoopbackGuard, QuietServer
 from cachecost.live.viewer.sessions_source import SessionsSource
-from cachecost.live.viewer.source import Answer, LiveEvents, NotHere, PageSource
-from cachecost.live.viewer.work import WorkLimit, run_for_client, run_in_thread
+from cachecost.live.viewer.source import (
+    Answer,
+    LiveEvents,
+    NotHere,
+    PageSource,
+    WorkLimit,
+    run_for_client,
+    run_in_thread,
+)
 from cachecost.views.viewer.sessions import inert_json
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
-EXPORT = re.compile(r"^export ", re.MULTILINE)
 LEFT_OVER = re.compile(r'^(?:import\b|\}\s*from\s+").*', re.MULTILINE)
 MAIN = "app.js"
 
@@ -52,7 +58,7 @@ def join_modules(modules: Mapping[str, str]) -> str:
     done: list[str] = []
     _visit(modules, MAIN, done, ())
     for name in done:
-        text = EXPORT.sub("", IMPORT.sub("", modules[name]))
+        text = re.sub(r"^export ", "", IMPORT.sub("", modules[name]), flags=re.MULTILINE)
         if left := LEFT_OVER.search(text):
             raise ValueError(f'{name}: expected imports as {{ name }} from "./x.js"; got {left[0]}')
         parts.append(text)
@@ -91,14 +97,11 @@ def content_type(name: str) -> str:
 MOST_BYTES = 6 << 20
 """Of JSON in a page, besides that of the session itself and that of texts."""
 MOST_TEXT_BYTES = 2 << 20
-CHARSET = re.compile(r'<meta charset="utf-8" ?/?>')
-STYLE = "style.css"
+CHARSET, STYLE = re.compile(r'<meta charset="utf-8" ?/?>'), "style.css"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPage:
-    """Makes pages of what a source answers, with the files of the page."""
-
     source: PageSource
     static: Mapping[str, bytes]
     most_bytes: int = MOST_BYTES
@@ -155,7 +158,10 @@ def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
     )
     scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
     parts = (
-        (CHARSET, f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'),
+        (
+            re.compile(r'<meta charset="utf-8" ?/?>'),
+            f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">',
+        ),
         (re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>'), f"<style>{style}</style>"),
         (re.compile(r'<script type="module" src="static/app\.js"></script>'), scripts),
     )
@@ -277,7 +283,6 @@ class _PageEndpoints:
         self._source, self._static, self._say, self._limits = source, static, say, limits
 
     def routes(self, api: str) -> list[Route]:
-        """The API, whose paths begin with `api`."""
         source, session = self._source, f"{api}/session/{{id}}"
 
         def now() -> SessionsSource:

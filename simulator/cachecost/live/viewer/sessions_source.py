@@ -36,10 +36,11 @@ from cachecost.live.viewer.source import (
     LiveEvents,
     NotHere,
     PageSource,
+    TooLong,
     call_of_session,
     conversation_title,
+    held,
 )
-from cachecost.live.viewer.work import TooLong, held
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
 from cachecost.views.viewer.call import (
@@ -57,8 +58,6 @@ from cachecost.views.viewer.sessions import sessions_object, start_object
 
 @dataclass(slots=True)
 class ComparisonSource(PageSource):
-    """The page of two recordings, each under its title."""
-
     titles: tuple[str, str]
     listings: tuple[SessionListing, SessionListing]
     reading: CallReading
@@ -235,8 +234,6 @@ SeenCalls = dict[str, tuple[int, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class CallsRead:
-    """A reading of calls that are there already."""
-
     calls: Sequence[Call]
 
     def read(self, files: Sequence[str]) -> Sequence[Call]:
@@ -291,7 +288,6 @@ class LiveSource(PageSource):
         return self
 
     def seen(self) -> SeenCalls:
-        """What a page knows that asks now."""
         seen: SeenCalls = {}
         self.changes(seen)
         return seen

@@ -1,22 +1,110 @@
-"""What a page shows: whoever serves one has a source of its answers. Calls seen so far, and who waits for more."""
+"""What a page shows: whoever serves one has a source of its answers, made in threads that keep nobody waiting.
+
+Work ends when its client has left, or after some time. Calls seen so far, and who waits for more, are here too.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import contextvars
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from threading import Event, Lock, RLock
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from starlette.types import Receive
+
+from cachecost.base.atomic_files import WorkStopped, checked_by, current_work_check
 from cachecost.base.structs import replace
 from cachecost.conversations.calls import Call
+from cachecost.live.loopback import client_left
 from cachecost.prompts.blocks import Thread
 from cachecost.views.viewer.sessions import Report, run_page_object, start_object
 
 if TYPE_CHECKING:
     from cachecost.live.viewer.sessions_source import SessionsSource
+
+
+Made = TypeVar("Made")
+
+
+class TooLong(WorkStopped):
+    """The work takes longer than a page waits; the text says what to do instead."""
+
+
+class WorkLimit:
+    """Ends the work for an answer when its client has left, or after `seconds` (None: never)."""
+
+    def __init__(self, seconds: float | None, now: Callable[[], float] = monotonic) -> None:
+        self._now, self._seconds = now, seconds
+        self._end = float("inf") if seconds is None else now() + seconds
+        self._has_left = Event()
+
+    def stop(self) -> None:
+        self._has_left.set()
+
+    def check(self) -> None:
+        """Raises WorkStopped where the work is to end."""
+        if self._has_left.is_set():
+            raise WorkStopped("the client has left")
+        if self._now() >= self._end:
+            raise TooLong(f"a replay of this takes longer than the {self._seconds:g} s that a page waits")
+
+
+@contextmanager
+def held(lock: Lock | RLock) -> Iterator[None]:
+    """The lock, unless the work is to end before it is free."""
+    check = current_work_check()
+    # how soon who waits for a lock sees that nobody waits for the answer
+    while not lock.acquire(timeout=0.25 if check else -1):
+        if check:
+            check()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+async def run_for_client(work: Callable[[], Made], receive: Receive, limit: WorkLimit) -> Made:
+    """As `run_in_thread`, within the limit and for as long as the client is there."""
+
+    def limited() -> Made:
+        with checked_by(limit.check):
+            return work()
+
+    leaving = asyncio.ensure_future(client_left(receive))
+    leaving.add_done_callback(lambda _: limit.stop())
+    try:
+        return await run_in_thread(limited)
+    finally:
+        leaving.cancel()
+
+
+async def run_in_thread(work: Callable[[], Made]) -> Made:
+    """What `work` returns. Its thread does not keep the process from ending: Ctrl-C waits for no replay."""
+    loop = asyncio.get_running_loop()
+    made: asyncio.Future[Made] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def finish(settle: Callable[[Any], None], outcome: object) -> None:
+        if not made.done():
+            settle(outcome)
+
+    def run() -> None:
+        settle: Callable[[Any], None] = made.set_result
+        try:
+            outcome: object = context.run(work)
+        except BaseException as error:
+            settle, outcome = made.set_exception, error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(finish, settle, outcome)
+
+    threading.Thread(target=run, daemon=True).start()
+    return await made
 
 
 class CallWaiter:
@@ -35,10 +123,8 @@ class CallWaiter:
 
     async def pause(self, seconds: float) -> None:
         """Wait so long, or until all has stopped."""
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
-        except TimeoutError:
-            return
 
     def tell(self, is_over: bool) -> None:
         """From any thread."""
@@ -62,7 +148,6 @@ class CallSignal:
 
     @contextmanager
     def waiter(self) -> Iterator[CallWaiter]:
-        """A waiter on the running event loop."""
         one = CallWaiter(asyncio.get_running_loop())
         with self._lock:
             self._waiters.add(one)
@@ -178,11 +263,9 @@ class PageSource:
         raise NotHere("no sessions are shown here")
 
     def run(self) -> Answer:
-        """The strategies of a scenario's report."""
         raise NotHere("no report is shown here")
 
     def compare(self) -> Answer:
-        """Two recordings beside each other."""
         raise NotHere("no recordings are compared here")
 
     def live(self) -> LiveEvents | None:

@@ -401,8 +401,6 @@ class _LastCall:
 
 
 class _PauseLearner:
-    """What one plan has seen."""
-
     def __init__(self, options: Adapt) -> None:
         self._options = options
         self._trail = ThreadIndex()
@@ -453,7 +451,6 @@ class _PauseLearner:
         return made
 
     def pings_before(self, at: float) -> Iterator[Call]:
-        """The pings due before `at`."""
         last, options = self._latest, self._options
         while last is not None and last.lives_hour and last.pings < options.times:
             # the next hour must be likely enough to end the pause: a ping costs a read, a lapse a write

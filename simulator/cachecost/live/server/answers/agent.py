@@ -111,7 +111,6 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
 
 
 def answering_call(body: Item) -> HarmlessCall | None:
-    """A call of the tool that takes the structured answer, if one is offered."""
     named = (
         tool for tool in objects_in(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or "")))
     )
@@ -177,7 +176,6 @@ class AgentAnswerer:
 
     @property
     def notes(self) -> Sequence[str]:
-        """A sentence for each reason why tools were not called."""
         by_reason: dict[str, list[str]] = {}
         for name, reason in self._reasons.items():
             if name not in self._called:

@@ -70,7 +70,6 @@ def text(words: str) -> dict[str, Any]:
 
 
 def stop_reason(content: Sequence[Item]) -> str:
-    """The stop reason that fits the content."""
     return "tool_use" if any(block.get("type") == "tool_use" for block in content) else "end_turn"
 
 
@@ -103,7 +102,6 @@ MOST_NESTED = 10
 
 
 def strings_of(schema: Schema, wanted: Any) -> Iterator[str]:
-    """Strings that satisfy the schema, the most likely first."""
     least, most = whole_number(schema.get("minLength")), schema.get("maxLength")
     pattern, longest = None, 0
     if isinstance(text := schema.get("pattern"), str):
@@ -235,7 +233,6 @@ class MinimalValue:
 
 
 def required_names(schema: Schema) -> list[str]:
-    """The names of required properties."""
     names = schema.get("required")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 

@@ -21,8 +21,6 @@ NOT_RECORDED = "nothing recorded for this call"
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer(ModelAnswer):
-    """An answer with its billed output tokens; None if unknown."""
-
     output_tokens: int | None = None
 
 
