@@ -103,9 +103,8 @@ def list_strategies() -> list[StrategyListing]:
 def _entry_points() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
-    return {
-        point.name: point for point in sorted(entry_points(group="cachecost.strategies"), key=lambda point: point.value)
-    }
+    points = entry_points(group="cachecost.strategies")
+    return {point.name: point for point in sorted(points, key=lambda point: point.value)}
 
 
 def _load(point: EntryPoint) -> Found:

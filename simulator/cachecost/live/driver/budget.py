@@ -151,8 +151,7 @@ class CallPricing:
 
         All input is priced at the most expensive class that the body allows, with all the output it may have.
         """
-        tiers = [self._prices(body, length, day) for length in (0, tokens)]
-        ttls = ttls_of(body)
+        tiers, ttls = [self._prices(body, length, day) for length in (0, tokens)], ttls_of(body)
         names = ["input", *(["write_5m"] if ttls else []), *(["write_1h"] if "1h" in ttls else [])]
         highest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
         output = max(prices.output for prices in tiers)

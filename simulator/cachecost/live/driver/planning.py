@@ -184,15 +184,12 @@ def maker(block: Block, answers: str) -> tuple[str, Callable[[str], Content]]:
     return "text", lambda words: {"type": "text", "text": words}
 
 
-Body = dict[str, Any]
-
-
 def nonce_of(run: str, strategy: str) -> str:
     """The same length for every strategy and every run."""
     return "run " + blake2b(f"{run}\0{strategy}".encode(), digest_size=8, person=b"nonce").hexdigest()
 
 
-def with_nonce(body: Mapping[str, Any], nonce: str) -> Body:
+def with_nonce(body: Mapping[str, Any], nonce: str) -> Content:
     """`body` with the nonce in its first block: a tool's description, else the system prompt, else the first message.
 
     Not in a tool that Anthropic defines, nor in a deferred one.

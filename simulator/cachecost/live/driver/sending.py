@@ -134,8 +134,7 @@ class Wire:
     """
 
     def __init__(self, client: AsyncAnthropic, now: Callable[[], float], betas: tuple[str, ...] = ()) -> None:
-        self._client = client
-        self._now = now
+        self._client, self._now = client, now
         self._headers = {"anthropic-beta": ",".join(betas)} if betas else {}
 
     async def post(self, body: Mapping[str, Any], retry: int = 0) -> AnsweredCall:
@@ -443,8 +442,6 @@ class Journal:
         self.state.apply(line)
 
 
-JITTER = 0.25
-"""The random share of a wait, so that parallel calls do not retry together."""
 AGAIN = frozenset({408, 409, 429})
 
 
@@ -468,7 +465,7 @@ class RetryPolicy:
             return asked if asked <= 900.0 else None  # a call is not retried if the server asks for a longer wait
         wait = min(0.5 * 2.0 ** (retry - 1), 60.0)  # doubled each time, at most a minute
         drawn = int.from_bytes(blake2b(f"{self.seed}/{label}/{retry}".encode(), digest_size=4).digest()) / 2**32
-        return wait * (1 - JITTER * drawn)
+        return wait * (1 - 0.25 * drawn)  # so that parallel calls do not retry together
 
 
 def asked_for(headers: Mapping[str, str], now: float) -> float | None:

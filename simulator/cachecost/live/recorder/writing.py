@@ -509,9 +509,7 @@ class DigestSink(Sink):
 
     def __init__(self, path: Path, helper: RecorderHelper, say: Say) -> None:
         super().__init__(helper)
-        self._say = say
-        self._path = path
-        self._is_full = False
+        self._say, self._path, self._is_full = say, path, False
         self._reader = LineReader(path, Intake(keep_content=True))
         key = os.urandom(32)
         self.tell(b"key %b\n" % key.hex().encode())
@@ -551,10 +549,8 @@ class CallWriter:
     """
 
     def __init__(self, sink: Sink, say: Say) -> None:
-        self.taken = 0
-        self.lost = 0
-        self._sink = sink
-        self._say = say
+        self.taken = self.lost = 0
+        self._sink, self._say = sink, say
         self._lines = LogLineBuilder()
         self._ended: SimpleQueue[Capture | None] = SimpleQueue()
         self._thread = Thread(target=self._run, name="recorder", daemon=True)

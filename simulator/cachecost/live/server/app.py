@@ -44,8 +44,7 @@ class PacedResponse:
     """An answer with its delays. A cut is raised as ConnectionCut once half of it is sent."""
 
     def __init__(self, answered: ServedResponse, pauses: AnswerDelays) -> None:
-        self._answered = answered
-        self._pauses = pauses
+        self._answered, self._pauses = answered, pauses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answered, api = self._answered, self._answered.api
@@ -82,8 +81,7 @@ class PacedResponse:
 
 class JsonResponse:
     def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
-        self._body = encode_json(body)
-        self._status = status
+        self._body, self._status = encode_json(body), status
         head = {"content-type": JSON, "content-length": str(len(self._body)), "request-id": request_id}
         self._headers = {**head, **(headers or {})}
 
@@ -108,8 +106,7 @@ class _Server(QuietServer):
         self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
     ) -> None:
         super().__init__(LoopbackHosts(app), ready)
-        self._pauses = pauses
-        self._stop = stop
+        self._pauses, self._stop = pauses, stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stop()

@@ -326,7 +326,6 @@ def _share_json(share: BillShare) -> dict[str, Any]:
 
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
-MOST_CONVERSATIONS = 20
 
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
@@ -370,7 +369,7 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
 
 
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
-    shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
+    shown = sorted(shares, key=lambda share: -share.cost.total)[:20]
     kept = [Column("name", header, [share.name for share in shown], False)]
     rows = [
         {

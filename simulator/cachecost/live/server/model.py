@@ -214,7 +214,6 @@ def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequen
     return {"data": page, "has_more": has_more, "first_id": ids[0], "last_id": ids[-1]}
 
 
-Body = Mapping[str, Any]
 HELD = ("tools", "system")
 MOST_KEPT = 10_000
 """Threads, and responses, that are kept; the oldest is dropped first."""
@@ -240,7 +239,7 @@ class ResolvedCall:
     the server's setup).
     """
 
-    body: Body
+    body: Wire
     thread: MessageThread | None = None
     continues: str | None = None
     start: float = 0.0
@@ -251,7 +250,7 @@ class Threads:
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], HeldThread | None] = {}
 
-    def resolve(self, workspace: str, body: Body, now: float = 0.0) -> ResolvedCall | ApiError:
+    def resolve(self, workspace: str, body: Wire, now: float = 0.0) -> ResolvedCall | ApiError:
         """The complete call, without `thread`."""
         thread = body.get("thread")
         rest = {name: value for name, value in body.items() if name != "thread"}
@@ -305,7 +304,7 @@ def without_breakpoints(value: Any) -> Any:
     }
 
 
-def _breakpoints(body: Body) -> int:
+def _breakpoints(body: Wire) -> int:
     """How many breakpoints a body has; 0 where it is no Messages request."""
     try:
         return len(sent_breakpoints(Intake().body({"model": "", "messages": [], **body})).every)
@@ -321,7 +320,7 @@ class StoredResponses:
     def __init__(self) -> None:
         self._items: dict[tuple[str, str], list[Any]] = {}
 
-    def complete(self, workspace: str, body: Body) -> Body | ApiError:
+    def complete(self, workspace: str, body: Wire) -> Wire | ApiError:
         """The body with the items that it continues before its own."""
         if body.get("conversation") is not None:
             return not_found("conversation: cachecost serve keeps no conversations")
@@ -334,7 +333,7 @@ class StoredResponses:
             return DetailedError(400, INVALID, message, details={"error_code": "previous_response_not_found"})
         return {**body, "input": [*earlier, *_input_items(body)]}
 
-    def keep(self, workspace: str, name: str, body: Body, output: Sequence[Any]) -> None:
+    def keep(self, workspace: str, name: str, body: Wire, output: Sequence[Any]) -> None:
         if body.get("store") is False:
             return
         self._items[workspace, name] = [*_input_items(body), *output]
@@ -342,7 +341,7 @@ class StoredResponses:
             del self._items[next(iter(self._items))]
 
 
-def _input_items(body: Body) -> list[Any]:
+def _input_items(body: Wire) -> list[Any]:
     given = body.get("input")
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
 
@@ -352,7 +351,7 @@ STRICT = "2026-10-21"
 EXTRA = "Extra inputs are not permitted"
 
 
-def body_fault(body: Body, version: str, is_count: bool = False) -> ApiError | None:
+def body_fault(body: Wire, version: str, is_count: bool = False) -> ApiError | None:
     """The first error that the API finds in `body` before it looks at the prompt; None: no error. A check runs only if
     those before it found nothing, so it may rely on them. `is_count`: for count_tokens, which takes no `max_tokens`."""
     checks = (_missing(body), () if is_count else _invalid_options(body), _by_version(body, version))
@@ -360,7 +359,7 @@ def body_fault(body: Body, version: str, is_count: bool = False) -> ApiError | N
     return None if message is None else invalid(message)
 
 
-def _missing(body: Body) -> Iterator[str]:
+def _missing(body: Wire) -> Iterator[str]:
     if not isinstance(body.get("model"), str):
         yield "model: Field required" if body.get("model") is None else "model: Input should be a valid string"
     elif not body["model"]:
@@ -373,7 +372,7 @@ def _missing(body: Body) -> Iterator[str]:
         yield "messages: at least one message is required"
 
 
-def _invalid_options(body: Body) -> Iterator[str]:
+def _invalid_options(body: Wire) -> Iterator[str]:
     most = body.get("max_tokens")
     if most is None:
         yield "max_tokens: Field required"
@@ -385,7 +384,7 @@ def _invalid_options(body: Body) -> Iterator[str]:
         yield "stream: Input should be a valid boolean"
 
 
-def _by_version(body: Body, version: str) -> Iterator[str]:
+def _by_version(body: Wire, version: str) -> Iterator[str]:
     if version != STRICT:
         return
     yield from (f"{name}: {EXTRA}" for name in ("temperature", "top_p", "top_k") if body.get(name) is not None)

@@ -38,7 +38,6 @@ from cachecost.live.server.served_api import (
 from cachecost.live.server.state import ServerState
 
 Block = Mapping[str, Any]
-Body = Mapping[str, Any]
 OWN, THEIRS = "toolu_", "call_"
 
 
@@ -118,7 +117,7 @@ class OpenAIApi(ServedApi):
         return {"object": "list", "data": models}
 
 
-def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
+def body_fault(body: Mapping[str, Any], asked: str, limits: Mapping[str, int]) -> ApiError | None:
     """The first error in `body`; `asked` is the field of the prompt, `limits` the least value of each output limit."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         return invalid("you must provide a model parameter")

@@ -238,8 +238,7 @@ def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
     return body
 
 
-MOST_PIECES = 40
-LETTERS = 24
+MOST_PIECES, LETTERS = 40, 24
 """The usual length of a piece of streamed text; a long text comes in MOST_PIECES."""
 
 

@@ -157,11 +157,9 @@ def render_page(static: Mapping[str, bytes], data: Mapping[str, Any]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     scripts = f'<script type="application/json" id="data">{embedded}</script>\n<script type="module">{script}</script>'
+    charset = f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">'
     parts = (
-        (
-            re.compile(r'<meta charset="utf-8" ?/?>'),
-            f'<meta charset="utf-8">\n<meta http-equiv="content-security-policy" content="{policy}">',
-        ),
+        (CHARSET, charset),
         (re.compile(r'<link rel="stylesheet" href="static/style\.css" ?/?>'), f"<style>{style}</style>"),
         (re.compile(r'<script type="module" src="static/app\.js"></script>'), scripts),
     )

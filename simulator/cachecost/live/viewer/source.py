@@ -169,9 +169,7 @@ class CallSignal:
         self.tell()
 
 
-ID_BYTES = 6
-LONGEST_READ = 2000
-LONGEST_TITLE = 48
+ID_BYTES, LONGEST_READ, LONGEST_TITLE = 6, 2000, 48
 
 
 class CallFeed(Protocol):

@@ -238,8 +238,7 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
     def begin(self, conversation: Conversation) -> None:
         self._head = tokens_of((conversation.tools, conversation.system))
         self._open: dict[str, list[_ClearableBlock]] = {"tool_result": [], "tool_use": []}
-        self._turn = 0
-        self._is_due = False
+        self._turn, self._is_due = 0, False
 
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):

@@ -84,9 +84,8 @@ class _DelegationRewriter(CallRewriter):
     _options: SubAgents
 
     def begin(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+        self._conversation, self._main = conversation, head_of(conversation)
         self._calling = find_tool_calls(conversation.events)
-        self._main = head_of(conversation)
         self._is_delegated = EvenSampler(self._options.rate)
         self._own: dict[str, Part] = {}
         self.subs: list[Conversation] = []
