@@ -489,7 +489,9 @@ class RouteAsides(AgentChange):
             yield replace(call, request=self._route(call.request)) if is_routed else call
 
     def _route(self, request: Request) -> Request:
-        params = params_for_model(request.params, self.model, keeps_thinking=True)
+        params = (
+            params_for_model(request.params, self.model, keeps_thinking=True) if self.model else dict(request.params)
+        )
         if self.thinking == "off" and "thinking" in params:
             params["thinking"] = {"type": "disabled"}
         routed = replace(request, model=self.model or request.model, params=params)
