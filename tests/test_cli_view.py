@@ -19,7 +19,7 @@ from tests.command_runs import run_here
 from tests.live.viewer_client import STATIC
 from tests.viewer_logs import requests, write_log
 
-from cachecost.live.viewer import saved_page as static_files
+from cachecost.live.viewer import app as static_files
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/([\w-]{22})/(\S*)  \(Ctrl-C stops it\)\n")
 

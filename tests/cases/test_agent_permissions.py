@@ -18,8 +18,16 @@ import pytest
 from case_files import Run
 
 from cachecost.live.agent_runs import processes, recorder
-from cachecost.live.agent_runs.environment import PASSED, hidden_paths, named_variables, secrets_in_environment
-from cachecost.live.agent_runs.processes import LEVELS, CommandEnd, CommandLine, Launcher
+from cachecost.live.agent_runs.processes import (
+    LEVELS,
+    PASSED,
+    CommandEnd,
+    CommandLine,
+    Launcher,
+    hidden_paths,
+    named_variables,
+    secrets_in_environment,
+)
 from cachecost.live.agent_runs.recorder import work_folder
 from cachecost.live.agent_runs.supervisor import OUTPUT_BYTES
 from command_runs import run_here

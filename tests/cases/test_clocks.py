@@ -14,7 +14,7 @@ from case_files import Run
 
 from cachecost.analysis.lint import lint
 from cachecost.analysis.lint.volatile import find_volatile_words
-from cachecost.live.agent_runs import environment as run_clock
+from cachecost.live.agent_runs import processes as run_clock
 from command_runs import run_here
 from slow_cases import mostly_slow
 
@@ -210,8 +210,8 @@ def test_what_stays_is_green_and_types_are_what_they_were(tmp_path: Path, what: 
 
 
 def test_the_name_of_the_machine_is_red(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.agent_runs.environment.EVERYDAY_NAMES", frozenset())
-    monkeypatch.setattr("cachecost.live.agent_runs.environment.SHORTEST_NAME", 1)
+    monkeypatch.setattr("cachecost.live.agent_runs.processes.EVERYDAY_NAMES", frozenset())
+    monkeypatch.setattr("cachecost.live.agent_runs.processes.SHORTEST_NAME", 1)
     verdict = deterministic(check(tmp_path, f"{sys.executable} agent.py host", USER="nobody-here"))
     assert verdict["verdict"] == "fail"
     assert "may send other bytes in the next run: system.0.text, character 8 (host name)" in verdict["message"]

@@ -9,7 +9,7 @@ from case_files import Run, json_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cachecost.strategies.model_facts import FailedAttempts
+from cachecost.strategies.changes.base import FailedAttempts
 
 CASE = "54-retry-rate"
 QUESTIONS = 36

@@ -15,8 +15,7 @@ from cachecost.live.clock import SteppingClock
 from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
 from cachecost.live.server.bill import bill_of
-from cachecost.live.server.meter import Meter
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.state import Meter, ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

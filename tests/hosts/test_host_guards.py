@@ -9,8 +9,8 @@ from host_logs import Sent, Told, ask, body, every, write_log
 from host_models import BY_BREAKPOINTS, GPU, LIKE_CLAUDE, MODELS
 
 from bodies import BREAKPOINT, Body, assistant, marked, text, user
-from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -17,7 +17,7 @@ from cachecost.conversations.readers.call_builder import CallBuilder
 from cachecost.conversations.readers.http.exchange import HttpExchange, read
 from cachecost.ledger.rows import CallRow
 from cachecost.live.clock import SteppingClock
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation

@@ -15,9 +15,9 @@ import httpx2
 
 from cachecost.base.times import day_of
 from cachecost.conversations.calls import Call
-from cachecost.live.driver.journal import Journal
 from cachecost.live.driver.planning import LiveOptions, Plan, plan
 from cachecost.live.driver.run import LiveResult, LiveRun, drive
+from cachecost.live.driver.sending import Journal
 from cachecost.live.keys import workspace_of
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.render import Renderer

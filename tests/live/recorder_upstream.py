@@ -23,8 +23,8 @@ import httpx2
 
 from cachecost.live.clock import ScaledClock
 from cachecost.live.loopback import listen
-from cachecost.live.recorder.log_lines import Capture, CaptureMemory
 from cachecost.live.recorder.proxy import Proxy, Server
+from cachecost.live.recorder.writing import Capture, CaptureMemory
 
 Pairs = list[tuple[bytes, bytes]]
 MODEL = "claude-sonnet-4-5"

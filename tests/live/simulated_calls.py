@@ -10,8 +10,8 @@ from typing import Any
 from cachecost.live.clock import moment
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers import answerer_from
-from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import Answerer, ApiError, CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

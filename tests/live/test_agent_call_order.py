@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cachecost.conversations.calls import Call
-from cachecost.live.agent_runs.call_order import ArrivedCall, Exchange, stable_order, with_stable_ids
+from cachecost.live.agent_runs.recording import ArrivedCall, Exchange, stable_order, with_stable_ids
 from cachecost.prompts.intake import Intake
 
 

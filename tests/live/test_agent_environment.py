@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cachecost.live.agent_runs.environment import environment_of, secrets_in_environment
+from cachecost.live.agent_runs.processes import environment_of, secrets_in_environment
 from cachecost.live.server.served_api import PLACEHOLDER
 
 ADDRESS = "http://127.0.0.1:8787"

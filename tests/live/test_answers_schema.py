@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
-from cachecost.live.server.answers.schema_values import MOST_CHARACTERS, MOST_PARTS, minimal
+from cachecost.live.server.answers.blocks import MOST_CHARACTERS, MOST_PARTS, minimal
 from cachecost.prompts.request import NotAMessage
 
 SCHEMAS: list[tuple[dict[str, Any], Any]] = [

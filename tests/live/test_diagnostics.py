@@ -8,8 +8,8 @@ import pytest
 from simulated_calls import START, Served
 
 from bodies import Body, assistant, body, marked, text, tool, user
-from cachecost.live.server.meter import Meter, compare_requests
 from cachecost.live.server.model import CallCharge, ClientCall, ModelAnswer
+from cachecost.live.server.state import Meter, compare_requests
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import Request
 
@@ -106,7 +106,7 @@ def test_only_a_message_of_the_same_workspace_is_found() -> None:
 
 
 def test_the_oldest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.server.meter.MOST_KEPT", 2)
+    monkeypatch.setattr("cachecost.live.server.state.MOST_KEPT", 2)
     meter = Served().meter
     for number in range(3):
         diagnostics_of(meter, f"msg_{number}", None)

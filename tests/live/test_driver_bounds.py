@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from cachecost.live.driver.budget import CallPricing, from_bytes, from_count, unbounded_reason
-from cachecost.live.driver.sending import RetryPolicy, asked_for
-from cachecost.live.driver.wire import AttemptFailed
+from cachecost.live.driver.sending import AttemptFailed, RetryPolicy, asked_for
 from cachecost.providers.prices import PriceBook
 
 PRICING = CallPricing(PriceBook.load())

@@ -13,8 +13,8 @@ from driver_fake import FAULTS, FakeApi, FakeClock, Killed, driven, small_plan
 
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.driver.budget import DollarBudget, OverBilled, OverBudget
-from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.run import LiveResult
+from cachecost.live.driver.sending import read_journal
 
 PLAN = small_plan()
 ALL = Decimal("0.20")

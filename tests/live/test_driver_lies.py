@@ -15,8 +15,8 @@ from driver_fake import FakeApi, FakeClock, driven, event, small_plan
 from lying_answers import ANSWERS, COUNTS, much_text
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.driver import output
-from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver import run
+from cachecost.live.driver.sending import read_journal
 
 PLAN = small_plan(tokens="tiktoken")
 KEPT = "the usage is not believed (0 input tokens, "
@@ -36,7 +36,7 @@ def test_usage_below_the_count_is_kept_at_worst_case_and_said(tmp_path: Path, an
     assert set(api.answered.values()) == {1}
     assert result.ended.why.startswith("stopped before ")
     assert len([note for note in result.outcomes[0].notes if KEPT in note]) == len(result.outcomes[0].calls) > 0
-    assert any(sentence.startswith("progressive: progressive/1: ") for sentence in output.sentences(result))
+    assert any(sentence.startswith("progressive: progressive/1: ") for sentence in run.sentences(result))
 
 
 def test_a_run_goes_on_with_what_was_kept(tmp_path: Path) -> None:
@@ -105,13 +105,13 @@ def test_a_long_answer_in_many_deltas_does_not_hang(tmp_path: Path) -> None:
 
 
 def test_an_answer_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.driver.wire.MOST_ANSWER_BYTES", 100_000)
+    monkeypatch.setattr("cachecost.live.driver.sending.MOST_ANSWER_BYTES", 100_000)
     result = driven(PLAN, lying("much text"), tmp_path, retries=0)
     assert result.ended.failed["progressive/1"] == "lost: the answer has more than 100,000 bytes"
 
 
 def test_blocks_without_end_are_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cachecost.live.driver.wire.LARGEST_ANSWER", 100_000)
+    monkeypatch.setattr("cachecost.live.driver.sending.LARGEST_ANSWER", 100_000)
     result = driven(PLAN, lying("much text"), tmp_path, retries=0)
     assert result.ended.failed["progressive/1"] == "lost: the answer has more than 100,000 characters"
 

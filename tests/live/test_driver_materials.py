@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from driver_fake import SCENARIO, START, small_plan
 
-from cachecost.live.driver.filling import (
+from cachecost.live.driver.planning import (
     DIGEST_WORDS,
     NO_THINKING,
     UNMATCHED,
     WORDS,
     FillerContent,
+    LiveOptions,
     faults_in,
     nonce_of,
+    plan,
     text,
     with_nonce,
 )
-from cachecost.live.driver.planning import LiveOptions, plan
 from cachecost.prompts.blocks import Block, Layer, Message, Part, Thread, given_block
 from cachecost.prompts.passes import body_of
 from cachecost.prompts.request import Breakpoint, Request, block_of

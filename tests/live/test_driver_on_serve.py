@@ -15,11 +15,10 @@ from driver_fake import KEY, START, FakeClock, journal_of, small_plan
 from server_fakes import Says, served_by
 
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.driver.journal import read_journal
 from cachecost.live.driver.run import LiveResult, LiveRun, drive
+from cachecost.live.driver.sending import read_journal
 from cachecost.live.server.app import app_of
-from cachecost.live.server.meter import Meter
-from cachecost.live.server.state import faults_from
+from cachecost.live.server.state import Meter, faults_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import ZERO

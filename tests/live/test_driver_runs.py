@@ -11,7 +11,7 @@ from driver_fake import BILLED, KEY, FakeApi, FakeClock, Killed, driven, journal
 
 from cachecost.base.errors import InputError
 from cachecost.conversations.readers.request_log import calls
-from cachecost.live.driver.journal import read_journal
+from cachecost.live.driver.sending import read_journal
 
 PLAN = small_plan()
 

@@ -17,10 +17,9 @@ from server_fakes import served_by
 
 from cachecost.cli import exit_code
 from cachecost.commands.live import live
-from cachecost.live.driver.journal import read_journal
-from cachecost.live.server.app import app_of
-from cachecost.live.server.endpoints import serving
-from cachecost.live.server.meter import Meter
+from cachecost.live.driver.sending import read_journal
+from cachecost.live.server.app import app_of, serving
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

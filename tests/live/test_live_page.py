@@ -17,11 +17,10 @@ from simulated_calls import Served, automatic, refusable, uncached
 from test_server_command import Process
 from viewer_client import Client
 
-from cachecost.live.server.bill import bill_of
-from cachecost.live.server.page import MeterFeed
+from cachecost.live.server.bill import MeterFeed, bill_of
 from cachecost.live.viewer import app as events
-from cachecost.live.viewer.calls import CallSignal
-from cachecost.live.viewer.live_source import LiveSource
+from cachecost.live.viewer.sessions_source import LiveSource
+from cachecost.live.viewer.source import CallSignal
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.providers.usage import ZERO

@@ -10,7 +10,7 @@ from cachecost.analysis.next_message.choices import LastConversation
 from cachecost.changes.fix import MODEL
 from cachecost.conversations.logs import Logs
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.state import Meter
 from cachecost.prompts.blocks import Message
 from cachecost.prompts.request import parse_message
 from cachecost.providers.prices import PriceBook

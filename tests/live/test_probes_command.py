@@ -10,9 +10,8 @@ from probe_bench import FakeClock
 from server_fakes import Says, served_by
 
 from cachecost.commands.diagnostics import exit_code
-from cachecost.live.server.app import app_of
-from cachecost.live.server.endpoints import serving
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.app import app_of, serving
+from cachecost.live.server.state import Meter
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook, own_rules
 from cachecost.simulation.setup import ReplaySetup

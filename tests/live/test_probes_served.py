@@ -13,8 +13,7 @@ from server_fakes import KEY, Says, served_by
 from cachecost.live.driver.budget import CallPricing, DollarBudget
 from cachecost.live.driver.sending import RetryPolicy, sender_to
 from cachecost.live.server.app import app_of
-from cachecost.live.server.meter import Meter
-from cachecost.live.server.state import faults_from
+from cachecost.live.server.state import Meter, faults_from
 from cachecost.providers.assumptions import assumptions_from
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -31,7 +31,7 @@ from recorder_upstream import (
 )
 
 from cachecost.live.loopback import listen
-from cachecost.live.recorder.log_lines import CaptureMemory, for_client, for_upstream
+from cachecost.live.recorder.writing import CaptureMemory, for_client, for_upstream
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from recorder_upstream import (
 from cachecost.base.extras import NotInstalled
 from cachecost.commands import record as command
 from cachecost.conversations.readers.detect import read_calls
-from cachecost.live.recorder import session
+from cachecost.live.recorder import proxy as session
 
 KEY = "sk-ant-api03-planted-key-1"
 BEARER = "planted-oauth-token-2"

@@ -18,8 +18,8 @@ from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.recorder.helper import HelperOptions, RecorderHelper
 from cachecost.live.recorder.helper_loop import HelperLoop, Predictor
 from cachecost.live.recorder.helper_main import Inbox
-from cachecost.live.recorder.log_lines import LineReader
-from cachecost.live.recorder.writing import DigestFile, calls_in, put_recording_in_order
+from cachecost.live.recorder.writing import DigestFile, LineReader, put_recording_in_order
+from cachecost.live.request_log import lines_in
 from cachecost.prompts.intake import Intake
 from cachecost.tokens.tokenizers import has_ctok
 from slow_cases import mostly_slow
@@ -79,7 +79,7 @@ def test_what_a_killed_recorder_has_not_written_is_written_by_the_other_process(
         running = recorder(f"http://127.0.0.1:{api.port}", path, "--content", "digest", "--quiet")
         helper = running.helper
         call(running.port, *texts(0, 2))
-        until(lambda: calls_in(path) == 2)
+        until(lambda: lines_in(path, prefix=b'{"call":') == 2)
         resource.prlimit(
             running.process.pid, resource.RLIMIT_FSIZE, (path.stat().st_size + 100, resource.RLIM_INFINITY)
         )
@@ -124,7 +124,7 @@ def test_an_error_in_a_prediction_ends_the_predictions_alone(
     for one in (b"key 00", b"begin 1", b"line 1 " + line(1), b"begin 2", b"line 2 " + line(2), None):
         inbox.put(one)
     HelperLoop(HelperOptions(str(tmp_path / "r.jsonl"), digest=True)).run(inbox)
-    assert calls_in(tmp_path / "r.jsonl") == 2
+    assert lines_in(tmp_path / "r.jsonl", prefix=b'{"call":') == 2
     said = capsys.readouterr().err
     assert said == "call 1: internal error, nothing more is predicted: ArithmeticError: no number\n"
 

@@ -13,7 +13,7 @@ from recorder_upstream import MODEL, body, events, message, usage
 
 from cachecost.conversations.readers.detect import read_calls
 from cachecost.live.keys import secrets_in, workspace_of
-from cachecost.live.recorder.log_lines import BodyCopy, Capture, CaptureMemory, LogLine, LogLineBuilder, NotRecorded
+from cachecost.live.recorder.writing import BodyCopy, Capture, CaptureMemory, LogLine, LogLineBuilder, NotRecorded
 from cachecost.live.request_log import CallLog
 
 KEY = "sk-ant-api03-planted-1"

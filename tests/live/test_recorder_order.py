@@ -53,7 +53,7 @@ def test_at_the_end_everything_is_told_in_order() -> None:
         order.begin(number)
     order.end(3, 3, 0.0)
     order.end(2, 2, 0.0)
-    assert order.rest() == [2, 3]
+    assert order.ready(float("inf")) == [2, 3]
 
 
 def written(path: Path, *times: str | None, end: str = "\n") -> list[str]:

@@ -396,7 +396,7 @@ def test_a_key_in_gemini_s_address_counts_and_is_not_stored(tmp_path):
     ],
 )
 def test_a_call_is_billed_by_the_host_that_was_chosen_if_it_has_the_model(chosen, model, host, tmp_path):
-    from cachecost.live.server.meter import Meter
+    from cachecost.live.server.state import Meter
     from cachecost.providers.prices import PriceBook
     from cachecost.providers.rules import RuleBook
     from cachecost.simulation.setup import ReplaySetup

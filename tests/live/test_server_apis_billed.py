@@ -19,11 +19,10 @@ from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.answers.recording import RecordingAnswerer
-from cachecost.live.server.bill import bill_of, bill_text
-from cachecost.live.server.page import NAME, MeterFeed
+from cachecost.live.server.bill import NAME, MeterFeed, bill_of, bill_text
 from cachecost.live.server.state import faults_from
-from cachecost.live.viewer.calls import CallSignal
-from cachecost.live.viewer.live_source import LiveSource
+from cachecost.live.viewer.sessions_source import LiveSource
+from cachecost.live.viewer.source import CallSignal
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

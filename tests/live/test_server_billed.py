@@ -9,8 +9,7 @@ from server_fakes import HEAD, Says, client_of, lines_of, post, served_by
 from cachecost.conversations.readers.request_log import calls
 from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.meter import Meter
-from cachecost.live.server.state import faults_from
+from cachecost.live.server.state import Meter, faults_from
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.engine import Simulation

@@ -16,11 +16,10 @@ from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answers.agent import AgentAnswerer
 from cachecost.live.server.app import app_of
-from cachecost.live.server.meter import Meter
+from cachecost.live.server.bill import routes
 from cachecost.live.server.model import models_of
-from cachecost.live.server.page import routes
 from cachecost.live.server.served_api import MOST_NESTED
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.state import Meter, ServerState
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook
 from cachecost.simulation.setup import ReplaySetup

@@ -16,8 +16,7 @@ from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.app import app_of
-from cachecost.live.server.messages_api import events_of
-from cachecost.live.server.served_api import pieces
+from cachecost.live.server.served_api import events_of, pieces
 from cachecost.live.server.state import Ids
 
 

@@ -16,8 +16,7 @@ from cachecost.live.clock import ScaledClock
 from cachecost.live.keys import workspace_of
 from cachecost.live.loopback import PortTaken, listen
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.app import app_of
-from cachecost.live.server.endpoints import serving, serving_at
+from cachecost.live.server.app import app_of, serving, serving_at
 from cachecost.live.server.state import faults_from
 
 STREAM = {**BODY, "stream": True}

@@ -9,9 +9,8 @@ from server_fakes import BODY, MODEL, Letters, Says, lines_of, post, sdk_of, ser
 
 from cachecost.live.clock import SteppingClock
 from cachecost.live.request_log import CallLog
-from cachecost.live.server.meter import Meter
 from cachecost.live.server.model import ModelAnswer, ResolvedCall, Threads, without_breakpoints
-from cachecost.live.server.state import faults_from
+from cachecost.live.server.state import Meter, faults_from
 from cachecost.prompts.request import MessageThread
 from cachecost.providers.prices import PriceBook
 from cachecost.providers.rules import RuleBook

@@ -17,7 +17,7 @@ from tests.viewer_logs import requests, source_of, write_log
 from cachecost.analysis.viewing.listing import CallReading
 from cachecost.base.atomic_files import WorkStopped, checked_by
 from cachecost.conversations.calls import Call
-from cachecost.live.viewer.work import TooLong, WorkLimit, held, run_in_thread
+from cachecost.live.viewer.source import TooLong, WorkLimit, held, run_in_thread
 from cachecost.simulation.engine import SimulatedCall, Simulation
 
 CALLS = 12

@@ -13,7 +13,7 @@ import pytest
 from tests.live.viewer_client import STATIC, Client
 from tests.viewer_logs import requests, source_of, write_log
 
-from cachecost.live.viewer.saved_page import SavedPage, join_modules
+from cachecost.live.viewer.app import SavedPage, join_modules
 from cachecost.live.viewer.sessions_source import SessionsSource
 
 MODULES = {

@@ -12,8 +12,7 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp
 
 from cachecost.live.viewer.app import viewer_app
-from cachecost.live.viewer.source import PageSource
-from cachecost.live.viewer.work import WorkLimit
+from cachecost.live.viewer.source import PageSource, WorkLimit
 
 TOKEN, PORT = "t0ken-of_the-test", 4711
 HOST = f"127.0.0.1:{PORT}"

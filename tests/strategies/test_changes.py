@@ -13,13 +13,11 @@ from cachecost.conversations.model import Conversation, Human, Inquiry, Reply
 from cachecost.prompts.blocks import estimate_tokens, given_block
 from cachecost.prompts.request import text_block
 from cachecost.strategies.agent import Agent, InquiryOptions
-from cachecost.strategies.changes.base import AgentChange, placeholder_for
+from cachecost.strategies.changes.base import AgentChange, EvenSampler, placeholder_for
 from cachecost.strategies.changes.prefix import SwitchAt
-from cachecost.strategies.changes.registry import CHANGES
-from cachecost.strategies.model_facts import EvenSampler
 from cachecost.strategies.placements import LastMessage, Placement
 from cachecost.strategies.registry import build
-from cachecost.strategies.spec import BREAKPOINTS, CHANGES_TABLE, StrategySpec
+from cachecost.strategies.spec import BREAKPOINTS, CHANGES, CHANGES_TABLE, StrategySpec
 
 OTHER = "claude-haiku-4-5"
 

@@ -12,7 +12,7 @@ from cachecost.base.errors import CannotEvaluate
 from cachecost.conversations.calls import Call
 from cachecost.providers.rules import RuleBook
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import Facts
 from cachecost.strategies.registry import build
 from cachecost.strategies.spec import StrategySpec
 

@@ -99,9 +99,9 @@ def live(scenario: Path, **values: Any) -> int:
     require("cachecost live", "anthropic", "httpx2")
     if not values["dry_run"] and not os.environ.get(KEY):
         raise click.ClickException(NO_KEY)
-    from cachecost.live.driver import output
-    from cachecost.live.driver.journal import read_journal
     from cachecost.live.driver.planning import plan as make_plan
+    from cachecost.live.driver.run import plan_json, plan_sentences, print_plan
+    from cachecost.live.driver.sending import read_journal
 
     rules = options.parse_assumptions(values["rule"])
     sets = [*values["sets"], *(f"rules.{name}={value}" for name, value in rules.items())]
@@ -119,10 +119,10 @@ def live(scenario: Path, **values: Any) -> int:
         raise click.ClickException(f"nothing was sent; these calls cannot be sent:\n{faults}")
     parallel, is_dry = values["parallel"], values["dry_run"]
     if not values["as_json"]:
-        output.print_plan(plan, values["max_usd"], parallel)
+        print_plan(plan, values["max_usd"], parallel)
     elif is_dry:
-        options.print_json(output.plan_json(plan, values["max_usd"], parallel), indent=2, ensure_ascii=True)
-    for sentence in output.plan_sentences(plan, values["max_usd"], values["pace"], values["output"]):
+        options.print_json(plan_json(plan, values["max_usd"], parallel), indent=2, ensure_ascii=True)
+    for sentence in plan_sentences(plan, values["max_usd"], values["pace"], values["output"]):
         print_diagnostic(sentence)
     if is_dry:
         return ExitCode.OK
@@ -151,9 +151,8 @@ def _send(plan: Plan, values: dict[str, Any]) -> int:
 
     from cachecost.analysis.fidelity.validation import Validation
     from cachecost.live.clock import ScaledClock
-    from cachecost.live.driver import output
-    from cachecost.live.driver.journal import Journal
-    from cachecost.live.driver.run import RECORDING, LiveRun, drive
+    from cachecost.live.driver.run import RECORDING, LiveRun, drive, driven_json, print_driven, sentences
+    from cachecost.live.driver.sending import Journal
     from cachecost.views.fidelity.text import fidelity_object, print_fidelity
 
     limits = [values[name] for name in ("base_url", "parallel", "retries", "betas", "timeout")]
@@ -176,14 +175,14 @@ def _send(plan: Plan, values: dict[str, Any]) -> int:
         setup = replace(driven.plan.terms.each_on_its_day(), counters={})
         fidelity = Validation([driven.recording], setup).fidelity()
     if values["as_json"]:
-        document = {**output.driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
+        document = {**driven_json(driven), "validate": fidelity_object(fidelity) if fidelity else None}
         options.print_json(document, indent=2, ensure_ascii=True)
     else:
-        output.print_driven(driven)
+        print_driven(driven)
         if fidelity:
             click.echo(f"\ncachecost validate {driven.recording}")
             print_fidelity(fidelity, sys.stdout)
-    for sentence in output.sentences(driven):
+    for sentence in sentences(driven):
         print_diagnostic(sentence)
     ended = driven.ended
     return exit_code(not_evaluated=ended.why or ended.failed or ended.undone)

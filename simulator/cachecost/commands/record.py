@@ -50,7 +50,7 @@ def record(
     """
     require("cachecost record", "uvicorn", "httpx2", *(["starlette"] if page is not None else []))
     from cachecost.live.recorder.helper import HelperOptions
-    from cachecost.live.recorder.session import record as recorded
+    from cachecost.live.recorder.proxy import record as recorded
 
     path = out or Path(f"recording-{datetime.now().astimezone():%Y-%m-%d}.jsonl")
     options = HelperOptions(

@@ -74,8 +74,8 @@ def serve(
         require_ctok()
     from cachecost.commands.view import listen_at
     from cachecost.live.server.answers import answerer_from, notes_of
-    from cachecost.live.server.meter import Meter
     from cachecost.live.server.model import models_of
+    from cachecost.live.server.state import Meter
 
     # A stepping clock begins with a day, not now, so that every run is the same.
     begin = midnight(shared.as_of or data_date(shared.host)) if clock.startswith("+") else None
@@ -111,14 +111,12 @@ def _serve(served: ServerState, taken: socket, setup: ReplaySetup, clock_words: 
     """Serve until stopped; how many calls are missing in the log."""
     from cachecost.commands.view import new_token
     from cachecost.live.loopback import address_of
-    from cachecost.live.server.app import app_of
-    from cachecost.live.server.endpoints import serve_until_stopped
-    from cachecost.live.server.page import BELOW, BILL_FROM_PAGE, NAME, MeterFeed, PageBesideApi, routes
+    from cachecost.live.server.app import app_of, serve_until_stopped
+    from cachecost.live.server.bill import BELOW, BILL_FROM_PAGE, NAME, MeterFeed, PageBesideApi, routes
     from cachecost.live.server.served_api import PLACEHOLDER
-    from cachecost.live.viewer.app import viewer_app
-    from cachecost.live.viewer.calls import CallSignal
-    from cachecost.live.viewer.live_source import LiveSource
-    from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.app import read_static_files, viewer_app
+    from cachecost.live.viewer.sessions_source import LiveSource
+    from cachecost.live.viewer.source import CallSignal
 
     meter, log, signal = served.meters, served.log, CallSignal()
     meter.heard = signal.tell

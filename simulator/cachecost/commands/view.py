@@ -144,7 +144,7 @@ def _view_sessions(shown: ViewOptions, save: Path | None, port: int, opens_brows
     if save is None:
         serve_source(source, f"#/session/{opened}" if opened else "", port, opens_browser)
         return ExitCode.OK
-    from cachecost.live.viewer.saved_page import SavedPage, read_static_files
+    from cachecost.live.viewer.app import SavedPage, read_static_files
 
     if opened is None and len(listing.keys) > 1:
         raise click.UsageError(f"--save: there are {len(listing.keys):,} sessions; name one with --session ID")
@@ -268,8 +268,7 @@ def serve_source(source: PageSource, opened: str, port: int, opens_browser: bool
     """Serve a page until stopped; it opens at `opened` ("": where it begins). Raises UsageError for a port that is
     taken."""
     from cachecost.live.loopback import address_of
-    from cachecost.live.viewer.app import serve_page, viewer_app
-    from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.app import read_static_files, serve_page, viewer_app
 
     token = new_token()
     with listen_at(port) as taken:

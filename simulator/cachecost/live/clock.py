@@ -78,7 +78,6 @@ class SteppingClock:
         return at
 
     async def sleep(self, seconds: float) -> None:
-        """Advance the clock without waiting."""
         import asyncio
 
         self._next += seconds

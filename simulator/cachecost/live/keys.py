@@ -126,10 +126,8 @@ def _spellings(letter: str) -> bytes:
 
 FIELDS = ("authorization_token",)
 """Fields whose value is a secret (`mcp_servers[].authorization_token`, Anthropic's page on the MCP connector)."""
-SERVER = "server_url"
-OF_SERVER = ("authorization",)
-HEADERS = "headers"
-"""In an object with SERVER, the values of OF_SERVER and of HEADERS are secrets (OpenAI's guide to MCP tools)."""
+SERVER, OF_SERVER, HEADERS = "server_url", "authorization", "headers"
+"""In an object with SERVER, the value of OF_SERVER and those of HEADERS are secrets (OpenAI's guide to MCP tools)."""
 MAY_HOLD = re.compile(rb"authorization_token|server_url|mcp_servers|\\u00[2-7]")
 """What a body with such a field has: its name, or an escape of an ordinary letter, which may be part of the name."""
 Pairs = list[tuple[str, Any]]
@@ -192,7 +190,7 @@ def _credentials(body: bytes) -> tuple[list[str], bool]:
 def _secrets_of_field(name: str, value: Any, is_server: bool) -> Pairs:
     if is_server and name == HEADERS and isinstance(value, Mapping):
         return [pair for pair in value.items() if isinstance(pair[1], str) and pair[1]]
-    is_secret = name in FIELDS or (is_server and name in OF_SERVER)
+    is_secret = name in FIELDS or (is_server and name == OF_SERVER)
     return [(name, value)] if is_secret and isinstance(value, str) and value else []
 
 

@@ -27,7 +27,6 @@ from cachecost.live.clock import ignore
 LOOPBACK, LOCALHOST = NAMES = ("127.0.0.1", "localhost")
 ENCODING = "latin-1"
 BACKLOG = 2048
-STOPS = (signal.SIGINT, signal.SIGTERM)
 LOOK_S, GRACE_S = 0.005, 0.1
 """How often a server that ends looks whether its connections are closed, and how long it waits for them at least."""
 
@@ -84,7 +83,6 @@ def names_loopback(scope: Scope, port: int | None = None) -> bool:
 
 
 def messages_error(kind: str, message: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body of an error as the Messages API has it."""
     body = json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
     return [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))], body
 
@@ -106,12 +104,11 @@ class LoopbackHosts:
 
 
 METHODS = ("GET", "HEAD")
-CONTENT_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 HEADERS: Mapping[str, str] = {
-    "content-security-policy": CONTENT_POLICY,
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -174,17 +171,9 @@ class QuietServer(uvicorn.Server):
     """
 
     def __init__(self, app: Any, ready: Callable[[], None] = ignore, **options: Any) -> None:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            backlog=BACKLOG,
-            lifespan="off",
-            server_header=False,
-            **options,
-        )
-        super().__init__(config)
+        quiet: dict[str, Any] = {"log_config": None, "log_level": "critical", "access_log": False}
+        quiet |= {"lifespan": "off", "server_header": False, "backlog": BACKLOG}
+        super().__init__(uvicorn.Config(app, **quiet, **options))
         self._ready = ready
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
@@ -242,7 +231,7 @@ class QuietServer(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in STOPS}
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:

@@ -1,9 +1,10 @@
-"""A request log that can be read while it is written, after a kill and on a full disk."""
+"""Bodies of HTTP messages, and a request log that can be read while it is written, after a kill and on a full disk."""
 
 from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,28 @@ from typing import Any, BinaryIO, Self
 
 from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.errors import Fault, InputError
+from cachecost.conversations.readers.apis.formats import join_message
 from cachecost.conversations.readers.request_log import sniff
+
+COMPRESSIONS = ("gzip", "x-gzip", "deflate")
+
+
+def decompressor(compression: str, head: bytes) -> zlib._Decompress:
+    """What decompresses a body in one of COMPRESSIONS that begins with `head`. Some clients send deflate without its
+    header, which gives the method 8 in its low bits (RFC 1950, 2.2).
+    """
+    is_raw = compression == "deflate" and head[:1] != b"" and head[0] & 15 != 8
+    return zlib.decompressobj(-zlib.MAX_WBITS if is_raw else 32 + zlib.MAX_WBITS)
+
+
+def message_of_events(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The Messages answer that a stream makes, with the fields of its last events (`stop_reason` …)."""
+    message = join_message(events)
+    for event in events:
+        if event.get("type") == "message_delta" and isinstance(event.get("delta"), Mapping):
+            message |= event["delta"]
+    return message
+
 
 CHUNK = 1 << 16
 
@@ -54,7 +76,6 @@ class LineFile:
         return begin
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes."""
         os.ftruncate(self._file, size)
 
     def _cut_torn(self) -> None:
@@ -145,7 +166,6 @@ class CallLog(LineFile):
 
 
 def call_line(fields: Mapping[str, Any], request: bytes) -> bytes:
-    """The line of a call, as `CallLog.append` writes it."""
     present = {name: value for name, value in fields.items() if value is not None}
     head = json.dumps(present, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     comma = b"," if present else b""

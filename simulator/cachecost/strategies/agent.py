@@ -21,14 +21,20 @@ from cachecost.conversations.model import Aside, Conversation, Human, Inquiry, R
 from cachecost.prompts.blocks import NOTHING, Block, Message, Part, Thread, given_block
 from cachecost.prompts.request import Request, block_of, text_block
 from cachecost.providers.assumptions import show_assumption
-from cachecost.strategies.changes.base import STEP_S, AgentChange, GrowingThread, with_head, without_effort
-from cachecost.strategies.model_facts import MAX_RETRIES, Facts, FailedAttempts, HostFacts
+from cachecost.strategies.changes.base import (
+    MAX_RETRIES,
+    STEP_S,
+    AgentChange,
+    Facts,
+    FailedAttempts,
+    GrowingThread,
+    HostFacts,
+    params_for_model,
+    with_head,
+)
 from cachecost.strategies.placements import Automatic, Hint, LastMessage, Placement, Primitive, ThreadIndex, View
 
-CHARS_PER_TOKEN = 3
-BUDGET_PERCENT = 90
-TARGET_PERCENT = 80
-GRANULES = 10
+CHARS_PER_TOKEN, BUDGET_PERCENT, TARGET_PERCENT, GRANULES = 3, 90, 80, 10
 
 
 class Window:
@@ -79,14 +85,10 @@ class Window:
 
 
 ANSWER_TOOL = "answer_inquiry"
-TOOL_CALL = 75
-"""Output tokens of a call with an id and a short answer, without the answer: assumed, in the middle of 50 to 100."""
-SCHEMA_JSON = 8
-"""Of `{"answer": …}`: assumed, from its text."""
+TOOL_CALL, SCHEMA_JSON = 75, 8
+"""Output tokens of a call with an id, in the middle of 50 to 100, and of `{"answer": …}`, both assumed, without it."""
 THINKING = 300
 """Thinking before an answer, where the question thinks: assumed; nobody has measured it for questions so short."""
-MUST_CALL = 30
-"""Size of "IMPORTANT: you MUST call the tool answer_inquiry …", the system block of a soft force: assumed."""
 
 Breakpoints = Literal["same", "none", "hint"] | tuple[Primitive, ...]
 
@@ -166,7 +168,6 @@ class InquiryOptions:
         return given_block("tool", "", f"{ANSWER_TOOL} {schema_name}", self.tool_tokens, definition)
 
     def placement(self, main: Placement) -> Placement:
-        """The breakpoints of the side call."""
         if self.breakpoints == "same":
             return main
         if self.breakpoints == "none":
@@ -181,20 +182,16 @@ class InquiryOptions:
         return self.choice == "forced" and _type_of(params.get("thinking")) == "enabled"
 
     def thinks(self, params: Mapping[str, Any]) -> bool:
-        """Whether a call with these parameters thinks before it answers."""
         return _type_of(params.get("thinking")) in ("adaptive", "enabled")
 
     def side_params(self, main: Mapping[str, Any]) -> dict[str, Any]:
         """The main thread's parameters as the side call sends them; choice and format come on top."""
-        params = dict(main)
+        params = params_for_model(main, self.model, keeps_thinking=True)
         if self.thinking == "off":
             params["thinking"] = {"type": "disabled"}
         elif (self.model and self.thinking is None) or self.drops_thinking(main):
             params.pop("thinking", None)
-        if self.model is not None:
-            params.pop("speed", None)
-            params["output_config"] = without_effort(main)
-        return {key: value for key, value in params.items() if value != {}}
+        return params
 
 
 class QuestionPlanner:
@@ -223,11 +220,9 @@ class QuestionPlanner:
         self._model = options.model or main.model
         self._bare = NOTHING if options.tools == "none" else bare_tools
         self._main_tools = main.tools
-        self._system = (
-            main.system
-            if options.system_tokens is None
-            else Part((given_block("text", "system", "inquiry system prompt", options.system_tokens),))
-        )
+        self._system = main.system
+        if options.system_tokens is not None:
+            self._system = Part((given_block("text", "system", "inquiry system prompt", options.system_tokens),))
         if options.choice == "soft":
             self._system = Part((*self._system.blocks, MUST_CALL_BLOCK))
         self._params = options.side_params(main.params)
@@ -318,15 +313,12 @@ def _type_of(value: object) -> object:
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    whole = {"type": "object", "properties": dict(properties), "required": list(properties)}
+    return {**whole, "additionalProperties": False}
 
 
-MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", MUST_CALL)
+MUST_CALL_BLOCK = given_block("text", "system", "the answer tool must be called", 30)
+"""The system block of a soft force, "IMPORTANT: you MUST call the tool answer_inquiry …": its size is assumed."""
 
 
 def _open_results(last: Message, inquiry: Inquiry, number: int) -> tuple[Block, ...]:
@@ -521,14 +513,6 @@ class _CallPlanner:
             )
 
     def calls(self) -> Iterator[Call]:
-        recorded = self._conversation
-        if recorded.host is None and not recorded.workspace and not recorded.is_batch:
-            yield from self._calls()
-            return
-        for call in self._calls():
-            yield replace(call, host=recorded.host, workspace=recorded.workspace, is_batch=recorded.is_batch)
-
-    def _calls(self) -> Iterator[Call]:
         asked: list[Inquiry] = []
         for event in self._conversation.events:
             if isinstance(event, Inquiry):
@@ -566,18 +550,23 @@ class _CallPlanner:
         return self._plan_call(reply, request, start, "aside")
 
     def _plan_call(self, reply: Reply, request: Request, start: float, purpose: str) -> Call:
+        recorded = self._conversation
         return Call(
             request,
             start,
+            host=recorded.host,
+            workspace=recorded.workspace,
             first_token_s=reply.first_token_s or 0.0,
             output=reply.blocks,
             output_tokens=reply.output_tokens,
             purpose=purpose,
             turn=self._turn,
             is_simulated=True,
+            is_batch=recorded.is_batch,
         )
 
     def _ask(self, asked: list[Inquiry]) -> Iterator[Call]:
         if asked and self._questions is not None:
             calls, self._ready = self._questions.plan_questions(self._thread.thread, self._turn, asked, self._ready)
-            yield from calls
+            own = {name: getattr(self._conversation, name) for name in ("host", "workspace", "is_batch")}
+            yield from (replace(call, **own) for call in calls)

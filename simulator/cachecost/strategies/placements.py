@@ -22,17 +22,13 @@ Role = Literal["any", "assistant", "user_wire", "human", "prompt", "tool", "not_
 State = TypeVar("State")
 
 
-def _has_results(message: Message) -> bool:
-    return any(block.kind == "tool_result" for block in message.blocks)
-
-
 ROLES: dict[Role, Callable[[Message], bool]] = {
     "any": lambda message: True,
     "assistant": lambda message: message.role == "assistant",
     "user_wire": lambda message: message.role == "user",
     "human": lambda message: message.is_human,
-    "prompt": lambda message: message.role == "user" and not _has_results(message),
-    "tool": lambda message: message.role == "user" and _has_results(message),
+    "prompt": lambda message: message.role == "user" and all(one.kind != "tool_result" for one in message.blocks),
+    "tool": lambda message: message.role == "user" and any(one.kind == "tool_result" for one in message.blocks),
     "not_system": lambda message: message.role != "system",
 }
 """What a message can count as. `user_wire` is what the wire calls a user: tool results count.
@@ -40,13 +36,6 @@ ROLES: dict[Role, Callable[[Message], bool]] = {
 `human` is a user message with anything besides tool results; `prompt` one without any. `not_system` leaves
 out messages of `role: system` in mid-conversation.
 """
-
-
-class LatestMessage(NamedTuple):
-    """The latest message of a role at or before some message, and how many there are up to it."""
-
-    node: Thread | None
-    number: int
 
 
 class ThreadIndex:
@@ -72,21 +61,19 @@ class ThreadIndex:
             state = known[passed] = step(state, passed)
         return state
 
-    def latest(self, role: Role, tail: Thread) -> LatestMessage:
-        """The latest message of a role."""
+    def latest(self, role: Role, tail: Thread) -> Thread | None:
 
-        def step(station: LatestMessage, node: Thread) -> LatestMessage:
-            assert node.message is not None
-            return LatestMessage(node, station.number + 1) if ROLES[role](node.message) else station
+        def step(found: Thread | None, node: Thread) -> Thread | None:
+            return node if node.message is not None and ROLES[role](node.message) else found
 
-        return self.fold(("latest", role), tail, LatestMessage(None, 0), step)
+        return self.fold(("latest", role), tail, None, step)
 
     def back(self, role: Role, tail: Thread) -> Iterator[Thread]:
         """The messages of a role, latest first."""
-        node = self.latest(role, tail).node
+        node = self.latest(role, tail)
         while node is not None:
             yield node
-            node = self.latest(role, node.parent).node if node.parent else None
+            node = self.latest(role, node.parent) if node.parent else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +90,8 @@ BlockChoice = Literal["last", "first_eligible", "last_text", "second_last"]
 Position = tuple[Layer, Thread | None, int]
 Positions = tuple[Position, ...]
 Nodes = tuple[Thread, ...]
-
-ELIGIBLE = ("text", "tool_result")
+NO_POSITIONS: Positions = ()
+NO_NODES: Nodes = ()
 
 
 def blocks_back(tail: Thread) -> Iterator[tuple[Thread, int]]:
@@ -132,7 +119,7 @@ def within(node: Thread, which: BlockChoice) -> Iterator[Position]:
         if last is not None:
             yield Layer.MESSAGES, node, last
         return
-    kinds = {"first_eligible": ELIGIBLE, "last_text": ("text",)}.get(which)
+    kinds = {"first_eligible": ("text", "tool_result"), "last_text": ("text",)}.get(which)
     order = range(len(blocks)) if which == "first_eligible" else range(len(blocks) - 1, -1, -1)
     fitting = (i for i in order if accepts_breakpoint(blocks[i]) and (kinds is None or blocks[i].kind in kinds))
     skipped = 1 if which == "second_last" else 0
@@ -216,8 +203,7 @@ class SegmentEnd(Primitive):
 
     def positions(self, view: View) -> Iterator[Position]:
         if self.segment == "documents":
-            start: Positions = ()
-            yield from view.trail.fold(self, view.thread, start, self._step)
+            yield from view.trail.fold(self, view.thread, NO_POSITIONS, self._step)
         else:
             yield from (*SystemBlock("last").positions(view), *LastTool().positions(view))[:1]
 
@@ -325,10 +311,6 @@ class Automatic(Primitive):
         return iter(())
 
 
-WORTH_MERGING = 1.2
-"""Roo Code merges two breakpoints for what is at least this many times as long as both."""
-
-
 def tokens_of(node: Thread) -> int:
     """Tokens of one message, as an agent estimates them."""
     return sum(map(estimate_tokens, node.message.blocks)) if node.message else 0
@@ -360,22 +342,19 @@ class EveryKTurns(Primitive):
     n: int = 1
 
     def positions(self, view: View) -> Iterator[Position]:
-        start: tuple[int, tuple[Thread, ...]] = (0, ())
-        for node in reversed(view.trail.fold(self, view.thread, start, self._step)[1]):
+        for node in reversed(view.trail.fold(self, view.thread, (0, NO_NODES), self._step)[1]):
             yield from within(node, "last")
 
-    def _step(self, so_far: tuple[int, tuple[Thread, ...]], node: Thread) -> tuple[int, tuple[Thread, ...]]:
+    def _step(self, so_far: tuple[int, Nodes], node: Thread) -> tuple[int, Nodes]:
         if node.message is None or not node.message.is_human:
             return so_far
         humans = so_far[0] + 1
         return humans, so_far[1] if humans % self.k else (*so_far[1], node)[-self.n :]
 
 
-class _CrossedSteps(NamedTuple):
-    """Tokens so far, and the latest blocks that filled a step, as (message, blocks after it in the message)."""
-
-    tokens: int = 0
-    places: tuple[tuple[Thread, int], ...] = ()
+Counted = tuple[int, tuple[tuple[Thread, int], ...]]
+"""Tokens, and messages with a number each."""
+NOTHING_COUNTED: Counted = (0, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,24 +365,18 @@ class EveryKTokens(Primitive):
     n: int = 1
 
     def positions(self, view: View) -> Iterator[Position]:
-        for node, after in reversed(view.trail.fold(self, view.thread, _CrossedSteps(), self._step).places):
+        for node, after in reversed(view.trail.fold(self, view.thread, NOTHING_COUNTED, self._step)[1]):
             yield from islice(markable_blocks(node, after), 1)
 
-    def _step(self, so_far: _CrossedSteps, node: Thread) -> _CrossedSteps:
+    def _step(self, so_far: Counted, node: Thread) -> Counted:
+        """Tokens so far, and the latest blocks that filled a step, as (message, blocks after it in the message)."""
         assert node.message is not None
         tokens, places = so_far
         for index, block in enumerate(node.message.blocks, 1):
             before, tokens = tokens, tokens + estimate_tokens(block)
             if tokens // self.k > before // self.k:
                 places = (*places, (node, len(node.message.blocks) - index))[-self.n :]
-        return _CrossedSteps(tokens, places)
-
-
-class _StickyPoints(NamedTuple):
-    """Messages that are marked, each with the tokens since the breakpoint before it; tokens since the last one."""
-
-    points: tuple[tuple[Thread, int], ...] = ()
-    since: int = 0
+        return tokens, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,24 +391,24 @@ class Sticky(Primitive):
 
     least_tokens: int = 1024
     n: int = 3
-    worth: float = WORTH_MERGING
+    worth: float = 1.2
 
     def positions(self, view: View) -> Iterator[Position]:
-        for node, _ in reversed(view.trail.fold(self, view.thread, _StickyPoints(), self._step).points):
+        for node, _ in reversed(view.trail.fold(self, view.thread, NOTHING_COUNTED, self._step)[1]):
             yield from within(node, "last")
 
-    def _step(self, kept: _StickyPoints, node: Thread) -> _StickyPoints:
-        since = kept.since + tokens_of(node)
+    def _step(self, kept: Counted, node: Thread) -> Counted:
+        """Tokens since the last marked message, and these, each with the tokens since the breakpoint before it."""
+        since, points = kept[0] + tokens_of(node), kept[1]
         if node.message is None or node.message.role != "user" or since < self.least_tokens:
-            return _StickyPoints(kept.points, since)
-        points = kept.points
+            return since, points
         if len(points) >= self.n:  # the two least ones become one, where that is worth it
             pairs = [one + other for (_, one), (_, other) in pairwise(points)]
             if not pairs or since < self.worth * min(pairs):
-                return _StickyPoints(points, since)
+                return since, points
             least = pairs.index(min(pairs))
             points = (*points[:least], (points[least + 1][0], pairs[least]), *points[least + 2 :])
-        return _StickyPoints((*points, (node, since)))
+        return 0, (*points, (node, since))
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,11 +420,10 @@ class FirstN(Primitive):
     block: BlockChoice = "last"
 
     def positions(self, view: View) -> Iterator[Position]:
-        start: tuple[Thread, ...] = ()
-        for node in view.trail.fold(self, view.thread, start, self._step):
+        for node in view.trail.fold(self, view.thread, NO_NODES, self._step):
             yield from within(node, self.block)
 
-    def _step(self, found: tuple[Thread, ...], node: Thread) -> tuple[Thread, ...]:
+    def _step(self, found: Nodes, node: Thread) -> Nodes:
         assert node.message is not None
         return (*found, node) if len(found) < self.n and ROLES[self.role](node.message) else found
 
@@ -483,8 +455,7 @@ class OldestOver(Primitive):
     n: int = 4
 
     def positions(self, view: View) -> Iterator[Position]:
-        start: Positions = ()
-        yield from view.trail.fold(self, view.thread, start, self._step)
+        yield from view.trail.fold(self, view.thread, NO_POSITIONS, self._step)
 
     def _step(self, found: Positions, node: Thread) -> Positions:
         assert node.message is not None
@@ -506,8 +477,7 @@ class Freeze(Primitive):
     n: int = 4
 
     def positions(self, view: View) -> Iterator[Position]:
-        start: tuple[int, Positions] = (0, ())
-        yield from view.trail.fold(self, view.thread, start, self._step)[1]
+        yield from view.trail.fold(self, view.thread, (0, NO_POSITIONS), self._step)[1]
 
     def _step(self, so_far: tuple[int, Positions], node: Thread) -> tuple[int, Positions]:
         assert node.message is not None
@@ -535,8 +505,7 @@ class ForkPoint(Primitive):
     sees_forks: ClassVar[bool] = True
 
     def positions(self, view: View) -> Iterator[Position]:
-        start: Nodes = ()
-        found = view.trail.fold(self, view.thread, start, self._step)
+        found = view.trail.fold(self, view.thread, NO_NODES, self._step)
         for node in reversed(found):
             yield from islice(markable_blocks(node), 1)
 
@@ -560,7 +529,7 @@ class LongSegments(Primitive):
         tools, system = (sum(map(estimate_tokens, part.blocks)) for part in (view.tools, view.system))
         ends = [(position, tools) for position in LastTool().positions(view)]
         ends += [(position, tools + system) for position in SystemBlock("last").positions(view)]
-        human = view.trail.latest("human", view.thread).node
+        human = view.trail.latest("human", view.thread)
         for end in (human.parent if human else None, view.thread):
             if end is not None:
                 tokens = tools + system + view.trail.fold("tokens", end, 0, add_tokens)
@@ -648,7 +617,6 @@ class Placement:
     from_message: int = 0
 
     def place(self, view: View) -> BreakpointSet:
-        """The breakpoints for one request."""
         if view.thread.length < self.from_message:
             return BreakpointSet((), None)
         found: dict[Position, Breakpoint] = {}

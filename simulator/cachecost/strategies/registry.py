@@ -17,7 +17,7 @@ from cachecost.conversations.calls import Call
 from cachecost.conversations.model import Conversation
 from cachecost.prompts.request import TTL
 from cachecost.strategies.agent import Agent
-from cachecost.strategies.model_facts import Facts
+from cachecost.strategies.changes.base import Facts
 from cachecost.strategies.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -45,15 +45,12 @@ class Strategy(Protocol):
         ...
 
 
-GROUP = "cachecost.strategies"
 WELL_KNOWN = ("automatic", "base", "claude-code", "none", "progressive", "system-only")
 TTLS = ("5m", "1h")
 Found = Agent | Strategy
 
 
 class StrategyListing(NamedTuple):
-    """A row of `cachecost strategies`."""
-
     name: str
     what: str
     source: str
@@ -106,7 +103,8 @@ def list_strategies() -> list[StrategyListing]:
 def _entry_points() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points
 
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.value)}
+    points = entry_points(group="cachecost.strategies")
+    return {point.name: point for point in sorted(points, key=lambda point: point.value)}
 
 
 def _load(point: EntryPoint) -> Found:

@@ -40,7 +40,19 @@ from cachecost.base.yaml_text import one_of, show_value
 from cachecost.providers.assumptions import read_assumptions
 from cachecost.strategies.agent import Agent, InquiryOptions
 from cachecost.strategies.changes.base import AgentChange
-from cachecost.strategies.changes.registry import CHANGES
+from cachecost.strategies.changes.context import Compaction, Deduplicate, OutputCap, Prune, Reread, Truncate
+from cachecost.strategies.changes.keepalive import Adapt, CallRetries, KeepAlive, PreWarm, RouteAsides, WarmBeforeFanOut
+from cachecost.strategies.changes.messages import (
+    Attachments,
+    FinalAnswer,
+    Reminder,
+    Repairs,
+    SessionResume,
+    ToolAnswers,
+    Unprompted,
+)
+from cachecost.strategies.changes.prefix import DateInSystem, SplitSystem, SwitchAt, TextTools
+from cachecost.strategies.changes.subagents import FanOut, SubAgents
 from cachecost.strategies.placements import PRIMITIVES, SHORTHANDS, Primitive
 from cachecost.strategies.presets import PRESETS
 from cachecost.strategies.registry import Strategy, find_strategy, names
@@ -48,6 +60,35 @@ from cachecost.strategies.registry import Strategy, find_strategy, names
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
+
+
+CHANGES: dict[str, type[AgentChange]] = {
+    "adapt": Adapt,
+    "attachments": Attachments,
+    "compaction": Compaction,
+    "date_in_system": DateInSystem,
+    "deduplicate": Deduplicate,
+    "fan_out": FanOut,
+    "final_answer": FinalAnswer,
+    "keep_alive": KeepAlive,
+    "pre_warm": PreWarm,
+    "prune": Prune,
+    "reminder": Reminder,
+    "repairs": Repairs,
+    "reread": Reread,
+    "retries": CallRetries,
+    "route_asides": RouteAsides,
+    "session_resume": SessionResume,
+    "split_system": SplitSystem,
+    "sub_agents": SubAgents,
+    "switch": SwitchAt,
+    "text_tools": TextTools,
+    "tool_answers": ToolAnswers,
+    "tool_output_cap": OutputCap,
+    "truncate": Truncate,
+    "unprompted": Unprompted,
+    "warm_before_fan_out": WarmBeforeFanOut,
+}
 
 
 CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True)
@@ -124,8 +165,6 @@ Chosen = TypeVar("Chosen")
 
 
 class OptionRow(NamedTuple):
-    """A row of `cachecost strategies --breakpoints` or `--changes`."""
-
     name: str
     what: str
     options: str
@@ -166,7 +205,10 @@ class OptionTable(Generic[Chosen]):
         rows = []
         for name, model in ((name, self.options(name)) for name in self.names):
             text = " ".join((model.__doc__ or "").split("\n\n")[0].split())
-            options = (f"{key} {_default_text(field.default)}" for key, field in model.model_fields.items())
+            options = []
+            for key, default in ((key, field.default) for key, field in model.model_fields.items()):
+                shown = str(default).lower() if isinstance(default, bool) else str(default)
+                options.append(f"{key} {'unset' if default is None or default is PydanticUndefined else shown}")
             rows.append(OptionRow(name, text.partition(". ")[0].rstrip("."), ", ".join(options)))
         return rows
 
@@ -178,7 +220,6 @@ class OptionTable(Generic[Chosen]):
 
     @cache  # noqa: B019 - tables live as long as the program
     def options(self, name: str) -> type[BaseModel]:
-        """The options of one, as a model."""
         chosen: Any = type(self.shorthands[name]) if name in self.shorthands else self.types[name]
         return derive_model(chosen, name, only=None if name in self.types else self.kept)
 
@@ -186,13 +227,6 @@ class OptionTable(Generic[Chosen]):
     def _with_options(self, name: str) -> type[BaseModel]:
         entry: dict[str, Any] = {name: (self.options(name) | None, None)}
         return create_model(name, __config__=CONFIG, **entry)
-
-
-def _default_text(value: object) -> str:
-    """A default as YAML would have it; what has none, or None, is left out by whoever does not say it."""
-    if value is None or value is PydanticUndefined:
-        return "unset"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 BREAKPOINTS: OptionTable[Primitive] = OptionTable("a breakpoint", PRIMITIVES, SHORTHANDS, kept=("ttl",))

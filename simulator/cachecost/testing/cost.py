@@ -26,11 +26,10 @@ from cachecost.live.clock import SteppingClock, clock_from
 from cachecost.live.request_log import CallLog
 from cachecost.live.server.answering import answer_call, count_tokens
 from cachecost.live.server.answers import answerer_from
-from cachecost.live.server.messages_api import MESSAGES as API
-from cachecost.live.server.meter import Meter, MeteredCall
 from cachecost.live.server.model import Answerer, ApiError, error_body, models_of, not_found
 from cachecost.live.server.served_api import EVENTS, PLACEHOLDER, encode_json, receive_call
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.served_api import MESSAGES as API
+from cachecost.live.server.state import Meter, MeteredCall, ServerState
 from cachecost.prompts.blocks import Block, Layer
 from cachecost.prompts.compare import first_changed_block, first_changed_text
 from cachecost.providers.assumptions import assumptions_from
@@ -408,8 +407,7 @@ class CacheCost:
         """
         if self._address is None:
             require("cache_cost.base_url", "starlette", "uvicorn")
-            from cachecost.live.server.app import app_of
-            from cachecost.live.server.endpoints import serving
+            from cachecost.live.server.app import app_of, serving
 
             self._address = self._open.enter_context(serving(app_of(self._served), self._served.pauses))
         return self._address

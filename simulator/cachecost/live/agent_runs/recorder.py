@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from cachecost.base.atomic_files import InUse, lock_file
 from cachecost.base.extras import require
@@ -22,7 +21,7 @@ from cachecost.scenario.loading import RecordedScenario
 PREFIX, LOCK = "cachecost-run-", "lock"
 
 
-class AgentRecorder:
+class AgentRecorder(ExitStack):
     """Records what the commands of scenarios send. The recordings exist until the recorder is closed.
 
     `say` prints diagnostics. Without `compares`, each command runs once, whatever its scenario says. Nothing of a
@@ -30,19 +29,9 @@ class AgentRecorder:
     """
 
     def __init__(self, say: Say = ignore, compares: bool = False) -> None:
+        super().__init__()
         self._say = say
         self._compares = compares
-        self._open = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Remove the recordings."""
-        self._open.close()
 
     def record(self, path: Path, scenario: Scenario) -> RecordedScenario:
         """The scenario at `path`, with a recording in the place of its command, if it has one.
@@ -54,7 +43,7 @@ class AgentRecorder:
         require("a scenario with a command", "starlette", "uvicorn")
         from cachecost.live.agent_runs.recording import record_agent
 
-        place = self._open.enter_context(work_folder())
+        place = self.enter_context(work_folder())
         runs = scenario.conversation.runs if self._compares else 1
         return record_agent(path, scenario, place, runs, self._say)
 

@@ -18,13 +18,10 @@ from cachecost.prompts.request import BREAKPOINT
 from cachecost.providers.prices import PriceBook, Prices, terms_of
 from cachecost.providers.usage import ZERO, Usage
 
-COUNT_SHARE = 0.05
-COUNT_TOKENS = 200
+COUNT_SHARE, COUNT_TOKENS = 0.05, 200
 """Margin over count_tokens, which is documented as an estimate: 5% and 200 tokens."""
-HIDDEN_TOKENS = 3_000
-"""Tokens that the API adds itself. The tool prompt is the largest part, below 1,000 tokens on every model."""
-BLOCK_TOKENS = 60
-"""Tokens around a block; a tool's are the most."""
+HIDDEN_TOKENS, BLOCK_TOKENS = 3_000, 60
+"""Tokens that the API adds itself (most is the tool prompt, below 1,000 on every model), and around a block."""
 MOST_TEXT_BYTES = 6
 """Bytes of text per token, at most: prose and code have 3 to 5. Fewer tokens than that are not believed."""
 TEXTS = frozenset({"text", "content", "description", "thinking"})
@@ -77,7 +74,6 @@ def from_bytes(body: Mapping[str, Any]) -> int | None:
 
 
 def unbounded_reason(body: Mapping[str, Any]) -> str | None:
-    """Why this call's cost has no upper bound; None if it has one."""
     for tool in body.get("tools") or ():
         kind = str(tool.get("type") or "custom")
         # tools that the client runs. Others run in the API, possibly many times in one call, at separate prices
@@ -143,8 +139,6 @@ class Sender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CallPricing:
-    """What calls cost on a host."""
-
     book: PriceBook
     host: str = "anthropic"
 
@@ -157,8 +151,7 @@ class CallPricing:
 
         All input is priced at the most expensive class that the body allows, with all the output it may have.
         """
-        tiers = [self._prices(body, length, day) for length in (0, tokens)]
-        ttls = ttls_of(body)
+        tiers, ttls = [self._prices(body, length, day) for length in (0, tokens)], ttls_of(body)
         names = ["input", *(["write_5m"] if ttls else []), *(["write_1h"] if "1h" in ttls else [])]
         highest: Decimal = max(getattr(prices, name) for prices in tiers for name in names)
         output = max(prices.output for prices in tiers)
@@ -170,7 +163,6 @@ class CallPricing:
 
 
 def ttls_of(value: Any) -> set[str]:
-    """The TTLs of all breakpoints in a body."""
     if isinstance(value, list):
         return set().union(*map(ttls_of, value))
     if not isinstance(value, Mapping):
@@ -182,8 +174,6 @@ def ttls_of(value: Any) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Dollars reserved for an attempt."""
-
     number: int
     dollars: Decimal
 
@@ -230,7 +220,7 @@ class DollarBudget:
 
     def settle(self, reservation: Reservation, billed: Decimal, unknown: Decimal = ZERO) -> None:
         """The call was billed, perhaps with `unknown` more dollars. Raises OverBilled above the reservation."""
-        self._free(reservation)
+        self.release(reservation)
         self.billed += billed
         self.unknown += unknown
         if billed > reservation.dollars:
@@ -239,22 +229,15 @@ class DollarBudget:
                 f"{exact_dollars(reservation.dollars)}; stopped because other calls could exceed their bounds too"
             )
 
-    def release(self, reservation: Reservation) -> None:
-        """The attempt was not billed."""
-        self._free(reservation)
-
     def keep(self, reservation: Reservation) -> None:
         """The attempt's bill is unknown: its upper bound counts as spent."""
-        self._free(reservation)
+        self.release(reservation)
         self.unknown += reservation.dollars
 
-    def _free(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation) -> None:
+        """The attempt was not billed, or its bill is known."""
         del self._reserved[reservation.number]
         self._freed.set()
-
-
-GENERATED = ("text", "thinking", "input")
-"""What of a block is output; a signature is not."""
 
 
 def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds, readable: int) -> Iterator[str]:
@@ -271,7 +254,8 @@ def find_doubts(sent: AnsweredCall, body: Mapping[str, Any], bounds: TokenBounds
     if usage.write_5m and ttls == {"1h"}:
         yield f"{usage.write_5m:,} tokens written for 5m, every breakpoint has 1h"
     size = 0
-    for value in (block.get(name) for block in sent.response.get("content", ()) for name in GENERATED):
+    generated = ("text", "thinking", "input")  # what of a block is output; a signature is not
+    for value in (block.get(name) for block in sent.response.get("content", ()) for name in generated):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) if value else ""
         size += len(text.encode("utf-8", "surrogatepass"))
     least = -(-size // 64)  # bytes of an answer per token of output, at most

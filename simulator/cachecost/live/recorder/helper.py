@@ -22,8 +22,6 @@ from cachecost.simulation.setup import ReplaySetup
 from cachecost.tokens.factory import AUTO
 
 NO_PAGE = -1
-PIPE_BYTES = 1 << 20
-"""The largest pipe that Linux gives every user (/proc/sys/fs/pipe-max-size)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,8 @@ class RecorderHelper:
         if sys.platform == "linux" and self._process.stdin is not None:
             import fcntl
 
-            with suppress(OSError):
-                fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            with suppress(OSError):  # the largest pipe that it gives every user (/proc/sys/fs/pipe-max-size)
+                fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, 1 << 20)
         self._ended = ended
         self._messages: SimpleQueue[bytes | None] = SimpleQueue()
         self._writing = Thread(target=self._write_messages, name="watcher", daemon=True)

@@ -29,8 +29,7 @@ from cachecost.conversations.calls import BillTotal, Call
 from cachecost.conversations.readers.call_recording import RecordingLines
 from cachecost.ledger.rows import NOT_EVALUATED, CallRow
 from cachecost.live.recorder.helper import NO_PAGE, HelperOptions
-from cachecost.live.recorder.log_lines import LineReader
-from cachecost.live.recorder.writing import DigestFile
+from cachecost.live.recorder.writing import DigestFile, LineReader
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 from cachecost.providers.usage import Usage
@@ -38,7 +37,7 @@ from cachecost.simulation.engine import Simulation
 from cachecost.simulation.setup import ReplaySetup
 
 if TYPE_CHECKING:
-    from cachecost.live.viewer.calls import CallList
+    from cachecost.live.viewer.source import CallList
 
 
 class Predictor:
@@ -52,7 +51,6 @@ class Predictor:
         self._said: set[str] = set()
 
     def remember(self, call: Call) -> CallRow:
-        """Predict a call, then learn from its bill."""
         self._taken += 1
         row = self._simulation.row(call)
         if call.billed:
@@ -110,23 +108,16 @@ class StartOrder(Generic[Item]):
         self._ended[number] = (now, item)
 
     def ready(self, now: float) -> list[Item]:
-        """The items that are ready, in order."""
         oldest = min(self._running, default=None)
         late = [number for number, (at, _) in self._ended.items() if now - at >= self.patience_s]
         last = max(late, default=0)
-        return self._pop(sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1)))
-
-    def rest(self) -> list[Item]:
-        """All items of ended calls, in order."""
-        return self._pop(sorted(self._ended))
+        numbers = sorted(number for number in self._ended if oldest is None or number < max(oldest, last + 1))
+        items = (self._ended.pop(number)[1] for number in numbers)
+        return [item for item in items if item is not None]
 
     @property
     def is_waiting(self) -> bool:
         return bool(self._ended)
-
-    def _pop(self, numbers: list[int]) -> list[Item]:
-        items = (self._ended.pop(number)[1] for number in numbers)
-        return [item for item in items if item is not None]
 
 
 TOKEN_BYTES = 16
@@ -139,10 +130,9 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
     The token is made here: the options of a process are seen by all users of a machine.
     """
     from cachecost.live.loopback import address_of
-    from cachecost.live.viewer.app import page_server, viewer_app
-    from cachecost.live.viewer.calls import CallList, CallSignal
-    from cachecost.live.viewer.live_source import LiveSource
-    from cachecost.live.viewer.saved_page import read_static_files
+    from cachecost.live.viewer.app import page_server, read_static_files, viewer_app
+    from cachecost.live.viewer.sessions_source import LiveSource
+    from cachecost.live.viewer.source import CallList, CallSignal
 
     signal = CallSignal()
     calls = CallList(signal)
@@ -158,8 +148,6 @@ def serve_page(options: HelperOptions, earlier: Iterable[Call]) -> CallList:
 
 
 class HelperLoop:
-    """Handles messages until there are no more."""
-
     def __init__(self, options: HelperOptions) -> None:
         self._options = options
         self._path = Path(options.path)
@@ -185,7 +173,7 @@ class HelperLoop:
                 self._handle(inbox.get(timeout=0.0 if self._ready or self._is_over else wait_s))
                 while True:
                     self._handle(inbox.get_nowait())
-            self._ready += self._order.rest() if self._is_over else self._order.ready(time.monotonic())
+            self._ready += self._order.ready(float("inf") if self._is_over else time.monotonic())
             if self._ready:
                 number, call = self._ready.popleft()
                 if self._page is not None:

@@ -29,7 +29,6 @@ def _listen(descriptor: int, inbox: Inbox) -> None:
 
 
 def main(options: str, descriptor: int) -> int:
-    """Handle messages until the descriptor ends; returns the exit code."""
     inbox: Inbox = Queue()
     Thread(target=_listen, args=(descriptor, inbox), daemon=True).start()
     from cachecost.live.recorder.helper import HelperOptions

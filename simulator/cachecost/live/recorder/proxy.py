@@ -1,4 +1,5 @@
-"""The proxy: an ASGI application that forwards requests and answers chunk by chunk, and keeps a copy.
+"""A recording from its start to its summary, and the proxy: an ASGI application that forwards requests and answers
+chunk by chunk, and keeps a copy.
 
 It runs until it is stopped, and lets running calls end. A recorder whose upstream is itself is refused at the start, or
 at the first call that comes back.
@@ -7,33 +8,46 @@ at the first call that comes back.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
 import httpx2
 from starlette.types import Receive, Scope, Send
 
+from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.conversations.readers.http.exchange import route_of
 from cachecost.live.clock import Clock, Say, ScaledClock, ignore
 from cachecost.live.keys import longest_first, query_secrets, secrets_in
-from cachecost.live.loopback import LOOPBACK, QuietServer, client_left, messages_error
-from cachecost.live.recorder.log_lines import (
+from cachecost.live.loopback import LOOPBACK, PortTaken, QuietServer, address_of, client_left, listen, messages_error
+from cachecost.live.recorder.helper import NO_PAGE, HelperOptions, RecorderHelper
+from cachecost.live.recorder.writing import (
     BodyCopy,
+    CallWriter,
     Capture,
     CaptureMemory,
+    DigestSink,
+    LogSink,
     Pairs,
     decoded,
     for_client,
     for_upstream,
+    free_place,
     has_two_lengths,
+    put_in_order,
+    put_recording_in_order,
 )
+from cachecost.live.request_log import CallLog, input_errors, lines_in
 
 HEADER = b"x-cachecost-recorder"
 """One token for each recorder that a request has passed. It is sent only over plain HTTP, the only way for a call to
@@ -60,9 +74,6 @@ def is_itself(upstream: httpx2.URL, port: int) -> bool:
 def token_for(upstream: httpx2.URL) -> bytes | None:
     """The token by which a recorder recognizes its own calls; None if none is sent."""
     return secrets.token_hex(16).encode() if upstream.scheme == "http" else None
-
-
-UNREACHABLE = 502
 
 
 class Listener(Protocol):
@@ -143,8 +154,6 @@ class Proxy:
 
 
 class _Upload(httpx2.AsyncByteStream):
-    """The request's body as it comes."""
-
     def __init__(self, receive: Receive, capture: Capture | None, clock: Clock) -> None:
         self._receive, self._capture, self._clock = receive, capture, clock
         self._is_done = asyncio.Event()
@@ -169,8 +178,6 @@ class _Upload(httpx2.AsyncByteStream):
 
 
 class _Exchange:
-    """One request and its answer."""
-
     def __init__(self, passing: Proxy, scope: Scope, receive: Receive, send: Send, capture: Capture | None) -> None:
         self._passing, self._scope, self._send, self._capture = passing, scope, send, capture
         self._upload = _Upload(receive, capture, passing.clock)
@@ -207,7 +214,7 @@ class _Exchange:
             return
         except httpx2.TransportError as error:
             headers, body = _error_of(f"{passing.upstream.host} did not answer ({type(error).__name__})")
-            await self._start(UNREACHABLE, headers, headers)
+            await self._start(502, headers, headers)
             await self._end(body)
             if capture:
                 capture.answer.add(passing.clock.now(), body)
@@ -241,7 +248,6 @@ class _Exchange:
 
 
 def _error_of(words: str) -> tuple[Pairs, bytes]:
-    """Headers and body of the recorder's own error."""
     return messages_error("api_error", f"cachecost record: {words}")
 
 
@@ -298,3 +304,112 @@ async def serve(
         ready()
         await Server(passing).serve(sockets=[bound])
         await passing.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingResult:
+    """The file, how many calls of this recorder are in it, and how many are missing."""
+
+    path: Path
+    calls: int
+    lost: int
+
+
+def record(
+    upstream: httpx2.URL, port: int, options: HelperOptions, say: Say, page_port: int | None = None
+) -> RecordingResult:
+    """Forward calls and record them until a signal comes; `page_port` is that of the page (None: there is none).
+
+    Raises InputError.
+    """
+    with _listen(port) as bound, nullcontext() if page_port is None else _listen(page_port, "--page") as page:
+        options = options if page is None else replace(options, page=page.fileno())
+        if is_itself(upstream, bound.getsockname()[1]):
+            raise InputError([Fault("--upstream", f"{upstream}: {LOOP.partition(': ')[2]}; got this recorder itself")])
+
+        def run(writer: CallWriter, path: Path) -> None:
+            # With Python's 5 ms between threads, the writing of a busy recorder falls behind forwarding.
+            sys.setswitchinterval(0.0005)
+            words = f"recording calls to {upstream} in {path}; set ANTHROPIC_BASE_URL={address_of(bound)}"
+            asyncio.run(serve(upstream, bound, writer, lambda: say(f"{words}; Ctrl-C stops"), say))
+
+        return (_record_digest if options.digest else _record_log)(options, say, run)
+
+
+Run = Callable[[CallWriter, Path], None]
+
+
+def _record_log(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = Path(options.path)
+    with CallLog(path) as log:
+        if log.cut:
+            say(f"{path}: {log.cut:,} bytes of an incomplete call removed")
+        size = path.stat().st_size
+        if size:
+            say(f"{path}: appending to it")
+        is_watched = options.prints or options.page != NO_PAGE
+        watcher = _predicting(replace(options, earlier_bytes=size), say) if is_watched else None
+        writer = CallWriter(LogSink(log, watcher), say)
+        try:
+            run(writer, path)
+        finally:  # in any case, finished calls are written
+            writer.close()
+            if watcher:
+                watcher.close()
+        recorded = _count_result(path, log.count_recorded(), writer, say)
+        _in_order(path, say)
+    return recorded
+
+
+def _predicting(options: HelperOptions, say: Say) -> RecorderHelper:
+    def ended(code: int) -> None:
+        if code:
+            say(f"the prediction process exited early (exit code {code}); calls are recorded without predictions")
+
+    return RecorderHelper(options, ended=ended)
+
+
+def _record_digest(options: HelperOptions, say: Say, run: Run) -> RecordingResult:
+    path = free_place(Path(options.path))
+    if str(path) != options.path:
+        say(f"{options.path} exists, and a recording without content cannot be continued; writing to {path}")
+    with input_errors(path, ""):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_RDONLY | os.O_CREAT, 0o600))
+    helper = _predicting(replace(options, path=str(path)), say)
+    sink = DigestSink(path, helper, say)
+    writer, left = CallWriter(sink, say), 0
+    try:
+        run(writer, path)
+    finally:
+        writer.close()
+        left = sink.close()
+        helper.close()
+    recorded = _count_result(path, lines_in(path, prefix=b'{"call":'), writer, say, left)
+    if recorded.calls:
+        _in_order(path, say, put_recording_in_order)
+    return recorded
+
+
+def _count_result(path: Path, calls: int, writer: CallWriter, say: Say, unwritten: int = 0) -> RecordingResult:
+    """Count the calls that are in the files now, and report those that are missing."""
+    lost = max(0, writer.taken + writer.lost - calls)
+    if gone := max(0, lost - writer.lost - unwritten):
+        were = "call was" if gone == 1 else "calls were"
+        say(f"{gone:,} {were} written but missing from {path}: the file was moved, removed or changed")
+    return RecordingResult(path, calls, lost)
+
+
+def _in_order(path: Path, say: Say, put: Callable[[Path], bool] = put_in_order) -> None:
+    try:
+        if put(path):
+            say(f"{path}: calls sorted by start time")
+    except (OSError, InputError):
+        say(f"{path}: calls are in the order they ended; `cachecost recording concat` sorts them")
+
+
+def _listen(port: int, option: str = "--port") -> socket.socket:
+    try:
+        return listen(port)
+    except PortTaken as error:
+        raise InputError([Fault(option, str(error).removeprefix("--port "))]) from None

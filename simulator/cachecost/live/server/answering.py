@@ -11,28 +11,25 @@ from typing import Any
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
 from cachecost.live.clock import moment
-from cachecost.live.server.messages_api import message_of
 from cachecost.live.server.model import (
     ApiError,
     CallCharge,
     ClientCall,
     ModelAnswer,
     ResolvedCall,
-    count_fault,
+    body_fault,
     error_body,
     not_a_message,
     of_status,
     unknown_model,
 )
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json
+from cachecost.live.server.served_api import ReceivedCall, ServedApi, ServedResponse, Wire, encode_json, message_of
 from cachecost.live.server.state import ERRORS, InjectedFault, ServerState
 from cachecost.prompts.intake import Intake
 from cachecost.prompts.request import NotAMessage
 
-Count = Callable[[Mapping[str, Any]], int]
 
-
-def within(answer: ModelAnswer, model: str, most: int, count: Count) -> ModelAnswer:
+def within(answer: ModelAnswer, model: str, most: int, count: Callable[[Mapping[str, Any]], int]) -> ModelAnswer:
     """`answer`, cut to `most` tokens. Raises what `count` raises."""
     if most == 0:
         return replace(answer, content=(), stop_reason="max_tokens", seconds=answer.first_token_s)
@@ -132,12 +129,8 @@ def _bill_and_answer(served: ServerState, call: _Call, fault: InjectedFault | No
         metered.thinking_tokens,
     )
     call.api.keep(served, call.arrived, call.resolved, response)
-    fields = {
-        "fault": fault.kind if fault else None,
-        "first_token_s": answer.first_token_s,
-        "usage": metered.usage.wire(),
-    }
-    _record(served, call, 200, message, fields)
+    fields = {"fault": fault.kind if fault else None, "first_token_s": answer.first_token_s}
+    _record(served, call, 200, message, {**fields, "usage": metered.usage.wire()})
     return response
 
 
@@ -212,7 +205,7 @@ def _record(
 
 def count_tokens(served: ServerState, arrived: ReceivedCall) -> dict[str, Any] | ApiError:
     """The answer of count_tokens: free of charge, without effect on the cache."""
-    fault = count_fault(arrived.body, arrived.version)
+    fault = body_fault(arrived.body, arrived.version, is_count=True)
     count = fault or _count(served, ResolvedCall(arrived.body))
     return count if isinstance(count, ApiError) else {"input_tokens": count}
 

@@ -1,9 +1,14 @@
-"""The simulated APIs as one ASGI application: which address is whose, and what is answered elsewhere."""
+"""The simulated APIs as one ASGI application: addresses, responses with their pace and injected faults, and serving."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
+import threading
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -11,17 +16,133 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from cachecost.live.clock import ignore
 from cachecost.live.keys import query_secrets, redact_text
+from cachecost.live.loopback import ENCODING, LoopbackHosts, QuietServer, address_of, client_left, listen
 from cachecost.live.server.answering import answer_call, count_call, count_tokens
-from cachecost.live.server.endpoints import JsonResponse, PacedResponse, error_response
 from cachecost.live.server.gemini_api import COUNT, KEY_HEADER, STREAM, WHOLE, GeminiApi
-from cachecost.live.server.messages_api import MESSAGES, VERSION
 from cachecost.live.server.model import ApiError, find_model, listed_models, not_found, of_status, page_of
 from cachecost.live.server.openai_api import CHAT, RESPONSES
-from cachecost.live.server.served_api import ReceivedCall, ServedApi, keys_in, receive_call
-from cachecost.live.server.state import ServerState
+from cachecost.live.server.served_api import (
+    MESSAGES,
+    VERSION,
+    ReceivedCall,
+    ServedApi,
+    ServedResponse,
+    encode_json,
+    keys_in,
+    receive_call,
+)
+from cachecost.live.server.state import GARBAGE, AnswerDelays, ConnectionCut, ServerState
+
+JSON = "application/json"
+
+
+class PacedResponse:
+    """An answer with its delays. A cut is raised as ConnectionCut once half of it is sent."""
+
+    def __init__(self, answered: ServedResponse, pauses: AnswerDelays) -> None:
+        self._answered, self._pauses = answered, pauses
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answered, api = self._answered, self._answered.api
+        kind = answered.fault.kind if answered.fault else ""
+        if kind == "timeout":
+            await self._pauses.until(client_left(receive))
+            await _start(send, 200, {"content-type": JSON})  # nobody listens, or the server stops: no proper end
+            raise ConnectionCut("nothing was answered")
+        if answered.streams:
+            chunks = [GARBAGE] if kind == "garbage" else list(api.events(answered))
+            await self._pauses.sleep(answered.first_token_s)
+            names = {"content-type": api.stream_type, "cache-control": "no-cache", "request-id": answered.request_id}
+            await _start(send, 200, names)
+            between = max(0.0, answered.seconds - answered.first_token_s) / len(chunks)
+            for chunk in chunks[: len(chunks) // 2] if kind == "cut" else chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                await asyncio.sleep(0)  # a client that has left is noticed, or asyncio warns of every further write
+                await self._pauses.sleep(between)
+            if kind == "cut":
+                raise ConnectionCut("the stream was cut in the middle")
+            await send({"type": "http.response.body", "body": b""})
+            return
+        refused = answered.message if isinstance(answered.message, ApiError) else None
+        body = encode_json(api.error(refused, answered.request_id) if refused else api.whole(answered))
+        await self._pauses.sleep(answered.seconds)
+        sent = GARBAGE if kind == "garbage" else body
+        headers = {"content-type": JSON, "content-length": str(len(sent)), "request-id": answered.request_id}
+        await _start(send, api.status(refused) if refused else 200, {**headers, **(refused.headers if refused else {})})
+        if kind == "cut":
+            await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
+            raise ConnectionCut("the answer was cut in the middle")
+        await send({"type": "http.response.body", "body": sent})
+
+
+class JsonResponse:
+    def __init__(self, body: Mapping[str, Any], request_id: str, status: int = 200, headers: Any = None) -> None:
+        self._body, self._status = encode_json(body), status
+        head = {"content-type": JSON, "content-length": str(len(self._body)), "request-id": request_id}
+        self._headers = {**head, **(headers or {})}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _start(send, self._status, self._headers)
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else self._body})
+
+
+def error_response(api: ServedApi, refused: ApiError, request_id: str) -> JsonResponse:
+    return JsonResponse(api.error(refused, request_id), request_id, api.status(refused), refused.headers)
+
+
+async def _start(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    raw = [(name.encode(ENCODING), value.encode(ENCODING, "replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+class _Server(QuietServer):
+    """Ends waits when it stops, so that answers complete; `stop` ends others. Only for names of this machine."""
+
+    def __init__(
+        self, app: ASGIApp, pauses: AnswerDelays | None, ready: Callable[[], None], stop: Callable[[], None] = ignore
+    ) -> None:
+        super().__init__(LoopbackHosts(app), ready)
+        self._pauses, self._stop = pauses, stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop()
+        if self._pauses is not None:
+            self._pauses.stop()
+        await super().shutdown(sockets)
+
+
+def serve_until_stopped(
+    app: ASGIApp, listener: socket.socket, pauses: AnswerDelays, ready: Callable[[], None], stop: Callable[[], None]
+) -> None:
+    """Serve until Ctrl-C or SIGTERM. Answers complete unless a second Ctrl-C comes; `stop` ends the endless ones."""
+    asyncio.run(_Server(app, pauses, ready, stop).serve(sockets=[listener]))
+
+
+@contextlib.contextmanager
+def serving(app: ASGIApp, pauses: AnswerDelays | None = None) -> Iterator[str]:
+    """Serve from a thread while the block runs; yields the address."""
+    with listen(0) as listener, serving_at(app, listener, pauses):
+        yield address_of(listener)
+
+
+@contextlib.contextmanager
+def serving_at(app: ASGIApp, listener: socket.socket, pauses: AnswerDelays | None = None) -> Iterator[None]:
+    """Serve a socket from a thread while the block runs."""
+    began = threading.Event()
+    server = _Server(app, pauses, began.set)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])), daemon=True)
+    thread.start()
+    try:
+        began.wait()
+        yield
+    finally:
+        server.stop()
+        thread.join()
+
 
 GEMINI = GeminiApi("")
 GEMINI_VERSIONS = ("v1beta", "v1alpha")
@@ -34,12 +155,12 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
     ends = Endpoints(served)
     route = ends.route
     routes = [
-        route("/v1/messages", ends.answers(MESSAGES)),
+        route("/v1/messages", partial(ends.answer, MESSAGES)),
         route("/v1/messages/count_tokens", ends.count_tokens),
         route("/v1/models", ends.models, "GET"),
         route("/v1/models/{id:path}", ends.model, "GET"),
-        route("/v1/chat/completions", ends.answers(CHAT), api=CHAT),
-        route("/v1/responses", ends.answers(RESPONSES), api=RESPONSES),
+        route("/v1/chat/completions", partial(ends.answer, CHAT), api=CHAT),
+        route("/v1/responses", partial(ends.answer, RESPONSES), api=RESPONSES),
         route("/v1/responses/input_tokens", ends.input_tokens, api=RESPONSES),
         *(route(f"/{version}/models/{{called:path}}", ends.gemini, api=GEMINI) for version in (*GEMINI_VERSIONS, "v1")),
         *(route(f"/{version}/models", ends.models, "GET", GEMINI) for version in GEMINI_VERSIONS),
@@ -53,8 +174,6 @@ def app_of(served: ServerState, more: Sequence[BaseRoute] = ()) -> Starlette:
 
 
 class Endpoints:
-    """The handlers of the endpoints."""
-
     def __init__(self, served: ServerState) -> None:
         self.served = served
 
@@ -67,22 +186,13 @@ class Endpoints:
             except ClientDisconnect:
                 return Response(status_code=499)
             except Exception as error:
-                words = "".join(traceback.format_exception_only(error)).strip()
                 secrets = [*keys_in(request.headers), *query_secrets(request.url.query)]
-                clean = redact_text(words, secrets)
+                clean = redact_text("".join(traceback.format_exception_only(error)).strip(), secrets)
                 self.served.say(f"internal error at {request.method} {request.url.path}: {clean}")
                 return error_response(api, of_status(500), self._request_id(request))
 
         guarded: Any = endpoint
         return Route(path, guarded, methods=[method])
-
-    def answers(self, api: ServedApi) -> Handler:
-        """What answers the calls of an API."""
-
-        async def answer(request: Request) -> ASGIApp:
-            return await self._answer(api, request)
-
-        return answer
 
     async def count_tokens(self, request: Request) -> ASGIApp:
         came = await self._receive(MESSAGES, request)
@@ -99,7 +209,7 @@ class Endpoints:
         if method == COUNT:
             return await self._count(api, request, lambda count: {"totalTokens": count})
         if method in (WHOLE, STREAM):
-            return await self._answer(api, request)
+            return await self.answer(api, request)
         return self._respond(request, not_found(f"Method {method} is not simulated"), api)
 
     async def models(self, request: Request) -> ASGIApp:
@@ -123,25 +233,21 @@ class Endpoints:
         return self._respond(request, {"message": "cachecost serve: simulated APIs. What your calls cost: /cachecost"})
 
     async def not_here(self, request: Request, error: Exception) -> Any:
-        """The answer to unknown paths and methods."""
         assert isinstance(error, HTTPException)
-        is_method = error.status_code == 405
-        return self._respond(
-            request, of_status(405, "Method Not Allowed", error.headers) if is_method else not_found("Not Found")
-        )
+        method = of_status(405, "Method Not Allowed", error.headers)
+        return self._respond(request, method if error.status_code == 405 else not_found("Not Found"))
 
     async def _receive(self, api: ServedApi, request: Request) -> ReceivedCall | ApiError:
         headers = api.headers(request.headers, request.query_params)
         return await receive_call(api, headers, request.stream(), request.url.query)
 
-    async def _answer(self, api: ServedApi, request: Request) -> ASGIApp:
+    async def answer(self, api: ServedApi, request: Request) -> ASGIApp:
         came = await self._receive(api, request)
         if isinstance(came, ApiError):
             return self._respond(request, came, api)
         return PacedResponse(answer_call(self.served, api, came), self.served.pauses)
 
     async def _count(self, api: ServedApi, request: Request, form: Callable[[int], Mapping[str, Any]]) -> ASGIApp:
-        """The number of tokens of a call, in the form that the API gives it."""
         came = await self._receive(api, request)
         count = came if isinstance(came, ApiError) else count_call(self.served, api, came)
         return self._respond(request, count if isinstance(count, ApiError) else form(count), api)

@@ -1,7 +1,11 @@
 """The bill of a simulated API: what its calls cost, what caching saved, and which loops are uncached.
 
 In an uncached loop each call pays again for what the call before it sent. The bill is shown in a terminal (the verdict,
-the cost by token class and by group, then the loops) and as JSON.
+the cost by token class and by group, then the loops) and as JSON at `/cachecost.json`.
+
+The page of the calls is for people, below an address that holds a token; the API stays where clients find it.
+`/cachecost` leads a browser there that was sent by a person, not by another site, and under no name that another site
+controls.
 """
 
 from __future__ import annotations
@@ -16,6 +20,10 @@ from typing import IO, Any, TypeVar
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cachecost.analysis.comparison.summary import CLASS_FIELDS, CLASS_NAMES
 from cachecost.base.formatting import (
@@ -30,11 +38,13 @@ from cachecost.base.formatting import (
     tokens,
 )
 from cachecost.base.structs import replace
+from cachecost.conversations.calls import Call
 from cachecost.ledger.findings import count_margin
-from cachecost.ledger.rows import Cost
+from cachecost.ledger.rows import REFUSED, Cost
 from cachecost.ledger.unread import UnreadWrites
-from cachecost.live.server.meter import Meter, MeteredCall
-from cachecost.live.viewer.calls import conversation_title
+from cachecost.live.loopback import HEADERS, names_loopback
+from cachecost.live.server.state import Meter, MeteredCall
+from cachecost.live.viewer.source import conversation_title
 from cachecost.prompts.blocks import Layer
 from cachecost.prompts.request import block_at, sent_breakpoints
 from cachecost.providers.usage import TOKEN_CLASSES, ZERO, Usage
@@ -55,11 +65,8 @@ from cachecost.views.tables.table import (
     shorten_end,
 )
 
-MOST = Decimal("0.5")
-"""A loop is uncached if more than this share is paid again."""
-FEWEST = 2
-"""A loop has at least this many later calls."""
-PER_TOKEN = -6
+MOST, FEWEST = Decimal("0.5"), 2
+"""A loop is uncached if more than this share is paid again, in at least so many later calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +95,6 @@ class UncachedLoop:
 
 
 def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: Meter) -> UncachedLoop | None:
-    """The uncached loop of a conversation's `calls`, if it has one."""
     later: list[MeteredCall] = []
     again = before = grown = again_of_grown = 0
     cost = Decimal(0)
@@ -113,7 +119,7 @@ def find_uncached_loop(conversation: str, calls: Sequence[MeteredCall], meter: M
     avoidable = meter.avoidable()
     saved = sum((avoidable.get(call.row.call, Decimal(0)) for call in calls), Decimal(0))
     why = Counter(map(_uncached_reason, later)).most_common(1)[0][0]
-    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(PER_TOKEN), saved, why)
+    return UncachedLoop(conversation, len(later), again, before, cost.scaleb(-6), saved, why)
 
 
 def _uncached_reason(call: MeteredCall) -> str:
@@ -191,7 +197,6 @@ class ServerBill:
 
 
 def bill_of(meter: Meter) -> ServerBill:
-    """The bill so far."""
     taken = meter.taken
     conversations = _groups(taken, lambda one: (one.workspace, one.first))
     several = len({one.workspace for one in taken}) > 1
@@ -236,7 +241,7 @@ def _share(name: str, calls: Sequence[MeteredCall], meter: Meter) -> BillShare:
 
 
 FORMAT = 1
-HEADERS = {
+COLUMNS = {
     "calls": "calls",
     "input": "input",
     **{f"{name}_tokens": CLASS_NAMES[name] for name in TOKEN_CLASSES},
@@ -262,7 +267,6 @@ def verdict(bill: ServerBill) -> str:
 
 
 def facts(bill: ServerBill) -> list[str]:
-    """Further facts, one sentence each."""
     total, unread = bill.total, bill.total.unread
     sentences = []
     if total.cache_hit_rate is not None:
@@ -282,9 +286,7 @@ def bill_json(bill: ServerBill) -> dict[str, Any]:
         "verdict": verdict(bill),
         "facts": facts(bill),
         "total": _share_json(bill.total),
-        "workspaces": [_share_json(share) for share in bill.workspaces],
-        "models": [_share_json(share) for share in bill.models],
-        "conversations": [_share_json(share) for share in bill.conversations],
+        **{name: list(map(_share_json, getattr(bill, name))) for name in ("workspaces", "models", "conversations")},
         "uncached_loops": [
             {
                 "conversation": loop.conversation,
@@ -322,10 +324,8 @@ def _share_json(share: BillShare) -> dict[str, Any]:
     }
 
 
-NARROWEST_NAME = 18
 RANKS = {"cache_hit_rate": COMPARISON, "uncached": LOWER_BOUND, "unread": COUNT, "input": ZERO_CLASS}
 """Columns that may be hidden for lack of width. A token class may be only if it is zero everywhere."""
-MOST_CONVERSATIONS = 20
 
 
 def print_bill(meter: Meter, stream: IO[str]) -> None:
@@ -369,7 +369,7 @@ def _parts(bill: ServerBill, width: int) -> Iterator[RenderableType]:
 
 
 def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[RenderableType]:
-    shown = sorted(shares, key=lambda share: -share.cost.total)[:MOST_CONVERSATIONS]
+    shown = sorted(shares, key=lambda share: -share.cost.total)[:20]
     kept = [Column("name", header, [share.name for share in shown], False)]
     rows = [
         {
@@ -383,13 +383,13 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
         }
         for share in shown
     ]
-    for key, header_text in HEADERS.items():
+    for key, header_text in COLUMNS.items():
         column = Column(key, header_text, point_aligned([row[key] for row in rows]))
         is_zero = column.key.endswith("_tokens") and set(column.cells) == {"0"}
         if not is_zero or column.key != "write_1h_tokens":
             rank = ZERO_CLASS if is_zero else RANKS.get(column.key, column.rank)
             kept.append(replace(column, rank=rank))
-    fitted = fit_table(Table(kept), width, NARROWEST_NAME)
+    fitted = fit_table(Table(kept), width, 18)  # the narrowest name
     room = max(width - INDENT - sum(GAP + column.width for column in fitted.shown), len(header))
     names = [shorten_end(share.name, room) for share in shown]  # the beginning identifies a conversation
     yield render_table(replace(fitted, names=Column("name", header, names, False)))
@@ -401,3 +401,55 @@ def _table(header: str, shares: Sequence[BillShare], width: int) -> Iterator[Ren
 
 def _indent(text: RenderableType) -> RenderableType:
     return Padding(text, (0, 0, 0, INDENT))
+
+
+NAME = "cachecost serve"
+
+
+@dataclass(frozen=True, slots=True)
+class MeterFeed:
+    """The calls of a meter, each with its simulated usage as its bill."""
+
+    meter: Meter
+
+    def since(self, count: int) -> Sequence[Call]:
+        recorded = []
+        for one in self.meter.taken[count:]:
+            status = 400 if one.row.error_type == REFUSED else 404
+            known = {"billed": one.row.usage} if one.row.error is None else {"status": status}
+            recorded.append(replace(one.call, **known, is_simulated=False))
+        return recorded
+
+
+PAGE, JSON = "/cachecost", "/cachecost.json"
+BELOW = f"{PAGE}/"
+BILL_FROM_PAGE = "../../cachecost.json"
+"""The bill's address from the page."""
+
+
+def routes(meter: Meter, token: str, port: int) -> list[Route]:
+
+    async def figures(request: Request) -> Response:
+        return JSONResponse(bill_json(bill_of(meter)), headers={"cache-control": "no-store"})
+
+    async def page(request: Request) -> Response:
+        if not names_loopback(request.scope, port):
+            return Response(status_code=421, headers=HEADERS)
+        # values of Sec-Fetch-Site of requests that a person began, or that no browser sent
+        if request.headers.get("sec-fetch-site") not in (None, "none", "same-origin"):
+            return Response(status_code=403, headers=HEADERS)
+        return RedirectResponse(f"{BELOW}{token}/", headers=HEADERS)
+
+    return [Route(PAGE, page), Route(JSON, figures)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageBesideApi:
+    """Requests below `/cachecost/` go to the page, all others to the API."""
+
+    api: ASGIApp
+    page: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_page = scope["type"] == "http" and scope["path"].startswith(BELOW)
+        await (self.page if is_page else self.api)(scope, receive, send)

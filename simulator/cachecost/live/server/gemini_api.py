@@ -56,7 +56,6 @@ class GeminiApi(ServedApi):
         return EVENTS if self.as_events else "application/json"
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
-        """Why these headers are refused: without a key. Any key is valid."""
         return None if workspace_of(headers) else of_status(403, NO_KEY)
 
     def headers(self, headers: Mapping[str, str], query: Mapping[str, str]) -> Mapping[str, str]:
@@ -135,11 +134,10 @@ class GeminiApi(ServedApi):
 
 
 def _parts(answer: ServedResponse) -> list[Wire]:
-    assert not isinstance(answer.message, ApiError)
     config = object_or_empty(camel_case(answer.sent).get("generationConfig"))
     shows_thoughts = bool(object_or_empty(config.get("thinkingConfig")).get("includeThoughts"))
     parts: list[Wire] = []
-    for block in answer.message["content"]:  # Gemini has no form for other blocks
+    for block in answer.answer["content"]:  # Gemini has no form for other blocks
         kind, arguments = block.get("type"), block.get("input")
         if kind == "text":
             parts.append({"text": block["text"]})
@@ -152,17 +150,15 @@ def _parts(answer: ServedResponse) -> list[Wire]:
 
 
 def _piece(answer: ServedResponse, parts: list[Wire]) -> Wire:
-    assert not isinstance(answer.message, ApiError)
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0}
-    return {"candidates": [candidate], "modelVersion": answer.message["model"], "responseId": answer.message["id"]}
+    return {"candidates": [candidate], "modelVersion": answer.answer["model"], "responseId": answer.answer["id"]}
 
 
 def _ended(answer: ServedResponse, parts: list[Wire]) -> Wire:
     """The last piece: it also says why the answer ends, and the usage."""
-    assert not isinstance(answer.message, ApiError)
-    piece, is_cut = _piece(answer, parts), answer.message["stop_reason"] == "max_tokens"
+    piece, is_cut = _piece(answer, parts), answer.answer["stop_reason"] == "max_tokens"
     piece["candidates"][0]["finishReason"] = "MAX_TOKENS" if is_cut else "STOP"
-    return {**piece, "usageMetadata": gemini_usage(answer.message, answer.thinking_tokens)}
+    return {**piece, "usageMetadata": gemini_usage(answer.answer, answer.thinking_tokens)}
 
 
 def gemini_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:

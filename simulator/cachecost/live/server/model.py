@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from itertools import chain
 from typing import Any, Protocol
 
@@ -97,14 +96,12 @@ OF_STATUS = {
     529: "overloaded_error",
 }
 """Error types by HTTP status, as Anthropic's error page lists them."""
-WORDS = {429: "This request would exceed your rate limit. Please try again later.", 500: "Internal server error"}
-WORDS[529] = "Overloaded"
+RATE_LIMIT = "This request would exceed your rate limit. Please try again later."
+WORDS = {429: RATE_LIMIT, 500: "Internal server error", 529: "Overloaded"}
 
 
 @dataclass(frozen=True, slots=True)
 class DetailedError(ApiError):
-    """An error with machine-readable `details`."""
-
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -140,7 +137,6 @@ def not_a_message(fault: NotAMessage) -> ApiError:
 
 
 def error_body(refused: ApiError, request_id: str) -> dict[str, Any]:
-    """The body of an error response."""
     error: dict[str, Any] = {"type": refused.type, "message": refused.message}
     if isinstance(refused, DetailedError):
         error["details"] = dict(refused.details)
@@ -166,9 +162,9 @@ def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
             "type": "model",
             "id": row.id,
             "display_name": f"{words} {version}".strip(),  # claude-opus-4-6-20260205: Claude Opus 4.6
-            "created_at": _time(row.released),
+            "created_at": f"{row.released}T00:00:00Z",
             "deprecated_at": None,
-            "retires_at": _time(row.retired) if row.retired else None,
+            "retires_at": f"{row.retired}T00:00:00Z" if row.retired else None,
             "lifecycle": "retired" if row.retired and row.retired <= day else "active",
             "line": next((part for part in row.id.split("-")[1:] if part.isalpha()), None),
             "max_input_tokens": row.rules.context_window,
@@ -179,17 +175,12 @@ def models_of(rules: RuleBook, host: str = "anthropic") -> list[Wire]:
     return models
 
 
-def _time(day: date) -> str:
-    return f"{day.isoformat()}T00:00:00Z"
-
-
 def listed_models(models: Sequence[Wire]) -> list[Wire]:
     """The models that an API lists: those that can be called on the day."""
     return [one for one in models if one["lifecycle"] == "active" and not WAYS.search(str(one["id"]))]
 
 
 def find_model(models: Sequence[Wire], name: str) -> Wire | ApiError:
-    """The model of this id or alias."""
     found = next((one for one in models if name in (one["id"], *one.get(ALIASES, ()))), None)
     return unknown_model(name) if found is None else _without_aliases(found)
 
@@ -223,7 +214,6 @@ def page_of(models: Sequence[Wire], query: Mapping[str, str], lifecycles: Sequen
     return {"data": page, "has_more": has_more, "first_id": ids[0], "last_id": ids[-1]}
 
 
-Body = Mapping[str, Any]
 HELD = ("tools", "system")
 MOST_KEPT = 10_000
 """Threads, and responses, that are kept; the oldest is dropped first."""
@@ -249,7 +239,7 @@ class ResolvedCall:
     the server's setup).
     """
 
-    body: Body
+    body: Wire
     thread: MessageThread | None = None
     continues: str | None = None
     start: float = 0.0
@@ -257,12 +247,10 @@ class ResolvedCall:
 
 
 class Threads:
-    """The threads of all workspaces."""
-
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], HeldThread | None] = {}
 
-    def resolve(self, workspace: str, body: Body, now: float = 0.0) -> ResolvedCall | ApiError:
+    def resolve(self, workspace: str, body: Wire, now: float = 0.0) -> ResolvedCall | ApiError:
         """The complete call, without `thread`."""
         thread = body.get("thread")
         rest = {name: value for name, value in body.items() if name != "thread"}
@@ -290,7 +278,6 @@ class Threads:
         return ResolvedCall({**held.head, **rest, "messages": messages}, use, previous, now)
 
     def keep(self, workspace: str, resolved: ResolvedCall, message: Mapping[str, Any]) -> None:
-        """Store an answered call under its answer's id."""
         if resolved.thread is None:
             return
         if resolved.continues is not None:
@@ -317,7 +304,7 @@ def without_breakpoints(value: Any) -> Any:
     }
 
 
-def _breakpoints(body: Body) -> int:
+def _breakpoints(body: Wire) -> int:
     """How many breakpoints a body has; 0 where it is no Messages request."""
     try:
         return len(sent_breakpoints(Intake().body({"model": "", "messages": [], **body})).every)
@@ -330,12 +317,10 @@ def thread_error(code: str, message: str, status: int = 400, kind: str = INVALID
 
 
 class StoredResponses:
-    """The responses of all workspaces."""
-
     def __init__(self) -> None:
         self._items: dict[tuple[str, str], list[Any]] = {}
 
-    def complete(self, workspace: str, body: Body) -> Body | ApiError:
+    def complete(self, workspace: str, body: Wire) -> Wire | ApiError:
         """The body with the items that it continues before its own."""
         if body.get("conversation") is not None:
             return not_found("conversation: cachecost serve keeps no conversations")
@@ -348,8 +333,7 @@ class StoredResponses:
             return DetailedError(400, INVALID, message, details={"error_code": "previous_response_not_found"})
         return {**body, "input": [*earlier, *_input_items(body)]}
 
-    def keep(self, workspace: str, name: str, body: Body, output: Sequence[Any]) -> None:
-        """Store an answered call, complete, and the items of its answer."""
+    def keep(self, workspace: str, name: str, body: Wire, output: Sequence[Any]) -> None:
         if body.get("store") is False:
             return
         self._items[workspace, name] = [*_input_items(body), *output]
@@ -357,7 +341,7 @@ class StoredResponses:
             del self._items[next(iter(self._items))]
 
 
-def _input_items(body: Body) -> list[Any]:
+def _input_items(body: Wire) -> list[Any]:
     given = body.get("input")
     return [{"role": "user", "content": given}] if isinstance(given, str) else list(given or ())
 
@@ -367,23 +351,15 @@ STRICT = "2026-10-21"
 EXTRA = "Extra inputs are not permitted"
 
 
-def body_fault(body: Body, version: str) -> ApiError | None:
-    """The first error that the API finds in `body` before it looks at the prompt; None: no error."""
-    return _first(_missing(body), _invalid_options(body), _by_version(body, version))
-
-
-def count_fault(body: Body, version: str) -> ApiError | None:
-    """The same for count_tokens, which takes no `max_tokens`."""
-    return _first(_missing(body), _by_version(body, version))
-
-
-def _first(*checks: Iterator[str]) -> ApiError | None:
-    """The first error. A check runs only if those before it found nothing, so it may rely on them."""
+def body_fault(body: Wire, version: str, is_count: bool = False) -> ApiError | None:
+    """The first error that the API finds in `body` before it looks at the prompt; None: no error. A check runs only if
+    those before it found nothing, so it may rely on them. `is_count`: for count_tokens, which takes no `max_tokens`."""
+    checks = (_missing(body), () if is_count else _invalid_options(body), _by_version(body, version))
     message = next(chain(*checks), None)
     return None if message is None else invalid(message)
 
 
-def _missing(body: Body) -> Iterator[str]:
+def _missing(body: Wire) -> Iterator[str]:
     if not isinstance(body.get("model"), str):
         yield "model: Field required" if body.get("model") is None else "model: Input should be a valid string"
     elif not body["model"]:
@@ -396,7 +372,7 @@ def _missing(body: Body) -> Iterator[str]:
         yield "messages: at least one message is required"
 
 
-def _invalid_options(body: Body) -> Iterator[str]:
+def _invalid_options(body: Wire) -> Iterator[str]:
     most = body.get("max_tokens")
     if most is None:
         yield "max_tokens: Field required"
@@ -408,7 +384,7 @@ def _invalid_options(body: Body) -> Iterator[str]:
         yield "stream: Input should be a valid boolean"
 
 
-def _by_version(body: Body, version: str) -> Iterator[str]:
+def _by_version(body: Wire, version: str) -> Iterator[str]:
     if version != STRICT:
         return
     yield from (f"{name}: {EXTRA}" for name in ("temperature", "top_p", "top_k") if body.get(name) is not None)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from cachecost.conversations.calls import parse_usage
 from cachecost.conversations.readers.apis.openai import from_chat, from_responses
@@ -36,19 +36,13 @@ from cachecost.live.server.served_api import (
     pieces,
 )
 from cachecost.live.server.state import ServerState
-from cachecost.providers.usage import Usage
 
 Block = Mapping[str, Any]
-Body = Mapping[str, Any]
 OWN, THEIRS = "toolu_", "call_"
 
 
-def text_of(content: Iterable[Block]) -> str:
-    return "".join(str(block["text"]) for block in content if block.get("type") == "text")
-
-
-def thinking_of(content: Iterable[Block]) -> str:
-    return "".join(str(block["thinking"]) for block in content if block.get("type") == "thinking")
+def joined(content: Iterable[Block], kind: Literal["text", "thinking"]) -> str:
+    return "".join(str(block[kind]) for block in content if block.get("type") == kind)
 
 
 def calls_of(content: Iterable[Block]) -> list[Block]:
@@ -85,13 +79,10 @@ def shown_model(message: Mapping[str, Any]) -> str:
 
 
 class OpenAIApi(ServedApi):
-    """See `ServedApi`."""
-
     stream_type = EVENTS
     maker = "openai"
 
     def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
-        """Why these headers are refused: without a key. Any key is valid."""
         return None if workspace_of(headers) else of_status(401, NO_KEY)
 
     def with_own_ids(self, content: list[Block], body: Mapping[str, Any]) -> list[Block]:
@@ -126,7 +117,7 @@ class OpenAIApi(ServedApi):
         return {"object": "list", "data": models}
 
 
-def body_fault(body: Body, asked: str, limits: Mapping[str, int]) -> ApiError | None:
+def body_fault(body: Mapping[str, Any], asked: str, limits: Mapping[str, int]) -> ApiError | None:
     """The first error in `body`; `asked` is the field of the prompt, `limits` the least value of each output limit."""
     if not isinstance(body.get("model"), str) or not body["model"]:
         return invalid("you must provide a model parameter")
@@ -153,7 +144,7 @@ def chat_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
         "prompt_tokens": usage.total_input,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.total_input + usage.output_tokens,
-        "prompt_tokens_details": {**_details(usage), "audio_tokens": 0},
+        "prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.write, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": thinking_tokens, "audio_tokens": 0},
     }
 
@@ -162,17 +153,14 @@ def responses_usage(message: Mapping[str, Any], thinking_tokens: int) -> Wire:
     """The same as Responses has it."""
     usage = parse_usage(message["usage"], "usage")
     written = {"ttl_30m_tokens": usage.write_5m, "ttl_12h_tokens": usage.write_1h}
+    cached = {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
     return {
         "input_tokens": usage.total_input,
-        "input_tokens_details": {**_details(usage), "cache_write_tokens_details": written},
+        "input_tokens_details": {**cached, "cache_write_tokens_details": written},
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"reasoning_tokens": thinking_tokens},
         "total_tokens": usage.total_input + usage.output_tokens,
     }
-
-
-def _details(usage: Usage) -> Wire:
-    return {"cached_tokens": usage.read, "cache_write_tokens": usage.write}
 
 
 REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"}
@@ -180,8 +168,6 @@ REASONS = {"tool_use": "tool_calls", "max_tokens": "length", "refusal": "content
 
 
 class ChatApi(OpenAIApi):
-    """See `ServedApi`."""
-
     name = "chat"
     id_prefix = "chatcmpl-"
 
@@ -192,23 +178,23 @@ class ChatApi(OpenAIApi):
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
 
     def whole(self, answer: ServedResponse) -> Wire:
-        assert not isinstance(answer.message, ApiError)
-        content = answer.message["content"]
+        content = answer.answer["content"]
         calls = []
         for call in calls_of(content):
             kind, field = call_form(call, answer.sent)
             form = {"name": call["name"], field: arguments_of(call)}
             calls.append({"id": call["id"], "type": kind, kind: form})
-        message: Wire = {"role": "assistant", "content": text_of(content) or None, "refusal": None, "annotations": []}
+        text = joined(content, "text") or None
+        message: Wire = {"role": "assistant", "content": text, "refusal": None, "annotations": []}
         if calls:
             message["tool_calls"] = calls
-        if thinking := thinking_of(content):
+        if thinking := joined(content, "thinking"):
             message["reasoning_content"] = thinking
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(answer.answer)}
         return {
             **_chat_head(answer, "chat.completion"),
             "choices": [choice],
-            "usage": chat_usage(answer.message, answer.thinking_tokens),
+            "usage": chat_usage(answer.answer, answer.thinking_tokens),
         }
 
     def events(self, answer: ServedResponse) -> Iterator[bytes]:
@@ -218,11 +204,10 @@ class ChatApi(OpenAIApi):
 
     def _chunks(self, answer: ServedResponse) -> Iterator[Wire]:
         """The chunks. With `stream_options.include_usage`, the last one has the usage and the others a null."""
-        assert not isinstance(answer.message, ApiError)
-        options, content = answer.sent.get("stream_options"), answer.message["content"]
+        options, content = answer.sent.get("stream_options"), answer.answer["content"]
         with_usage = isinstance(options, Mapping) and bool(options.get("include_usage"))
         head = {**_chat_head(answer, "chat.completion.chunk"), **({"usage": None} if with_usage else {})}
-        text, thinking = text_of(content), thinking_of(content)
+        text, thinking = joined(content, "text"), joined(content, "thinking")
         deltas: list[Wire] = [{"role": "assistant", "content": "" if text else None, "refusal": None}]
         deltas += [{"reasoning_content": piece} for piece in pieces(thinking)]
         deltas += [{"content": piece} for piece in pieces(text)]
@@ -233,29 +218,27 @@ class ChatApi(OpenAIApi):
             deltas += [{"tool_calls": [{"index": index, kind: {field: piece}}]} for piece in pieces(arguments_of(call))]
         for delta in deltas:
             yield {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}]}
-        end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(answer.message)}
+        end = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": _finish_reason(answer.answer)}
         yield {**head, "choices": [end]}
         if with_usage:
-            yield {**head, "choices": [], "usage": chat_usage(answer.message, answer.thinking_tokens)}
+            yield {**head, "choices": [], "usage": chat_usage(answer.answer, answer.thinking_tokens)}
 
 
 CHAT = ChatApi()
 
 
 def _chat_head(answer: ServedResponse, kind: str) -> Wire:
-    assert not isinstance(answer.message, ApiError)
     return {
-        "id": answer.message["id"],
+        "id": answer.answer["id"],
         "object": kind,
         "created": int(answer.start),
-        "model": shown_model(answer.message),
+        "model": shown_model(answer.answer),
         "service_tier": _tier_of(answer),
         "system_fingerprint": None,
     }
 
 
 def _tier_of(answer: ServedResponse) -> str:
-    """The service tier of an answer: the one that was asked for."""
     asked = answer.sent.get("service_tier")
     return str(asked) if asked and asked != "auto" else "default"
 
@@ -289,7 +272,6 @@ def items_of(content: Sequence[Block], name: str, sent: Mapping[str, Any]) -> li
 
 
 def item_events(item: Wire, number: int) -> Iterator[Wire]:
-    """The events of the `number`-th item."""
     at = {"output_index": number, "item_id": item["id"]}
     kind = item["type"]
     field, nothing = GROWING_FIELDS[kind]
@@ -345,8 +327,6 @@ ECHOED: Wire = {
 
 
 class ResponsesApi(OpenAIApi):
-    """See `ServedApi`."""
-
     name = "responses"
     id_prefix = "resp_"
 
@@ -362,14 +342,12 @@ class ResponsesApi(OpenAIApi):
         return ResolvedCall(body, start=start, host=served.meters.host_of(self.maker, body["model"]))
 
     def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
-        """Store the response, to be continued."""
         whole, response = served.responses.complete(arrived.workspace, arrived.body), self.whole(answer)
         assert not isinstance(whole, ApiError)
         served.responses.keep(arrived.workspace, response["id"], whole, response["output"])
 
     def whole(self, answer: ServedResponse) -> Wire:
-        assert not isinstance(answer.message, ApiError)
-        message, name = answer.message, str(answer.message["id"]).removeprefix(self.id_prefix)
+        message, name = answer.answer, str(answer.answer["id"]).removeprefix(self.id_prefix)
         is_cut = message["stop_reason"] == "max_tokens"
         return {
             **_response_head(answer),
@@ -394,14 +372,13 @@ RESPONSES = ResponsesApi()
 
 
 def _response_head(answer: ServedResponse) -> Wire:
-    assert not isinstance(answer.message, ApiError)
     sent = {name: answer.sent[name] for name in ECHOED if answer.sent.get(name) is not None}
     return {
-        "id": answer.message["id"],
+        "id": answer.answer["id"],
         "object": "response",
         "created_at": int(answer.start),
         "error": None,
-        "model": shown_model(answer.message),
+        "model": shown_model(answer.answer),
         "service_tier": _tier_of(answer),
         **ECHOED,
         **sent,

@@ -1,7 +1,4 @@
-"""What each API that the server speaks must have, and a call that has arrived: its workspace, version and decoded body.
-
-Between its ends, every call is a Messages call.
-"""
+"""What each API that the server speaks must have, a call that has arrived, and the Messages API, which all become."""
 
 from __future__ import annotations
 
@@ -14,9 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from cachecost.conversations.readers.http.exchange import parameters_in
-from cachecost.live.bodies import COMPRESSIONS, decompressor
 from cachecost.live.keys import query_secrets, remove_secrets, secrets_in, secrets_of, workspace_of
-from cachecost.live.server.model import INVALID, ApiError, DetailedError, ResolvedCall, invalid, of_status
+from cachecost.live.request_log import COMPRESSIONS, decompressor
+from cachecost.live.server.model import (
+    INVALID,
+    ApiError,
+    CallCharge,
+    ClientCall,
+    DetailedError,
+    ModelAnswer,
+    ResolvedCall,
+    body_fault,
+    error_body,
+    invalid,
+    of_status,
+)
 from cachecost.live.server.state import InjectedFault, ServerState
 
 Wire = dict[str, Any]
@@ -41,6 +50,12 @@ class ServedResponse:
     seconds: float = 0.0
     fault: InjectedFault | None = None
     thinking_tokens: int = 0
+
+    @property
+    def answer(self) -> Mapping[str, Any]:
+        """The message of a call that was not refused."""
+        assert not isinstance(self.message, ApiError)
+        return self.message
 
 
 class ServedApi(Protocol):
@@ -84,7 +99,6 @@ class ServedApi(Protocol):
         return
 
     def status(self, refused: ApiError) -> int:
-        """The HTTP status of an error."""
         return refused.status
 
     def error(self, refused: ApiError, request_id: str) -> Wire:
@@ -101,7 +115,6 @@ class ServedApi(Protocol):
         return one
 
     def model_list(self, models: list[Wire]) -> Mapping[str, Any]:
-        """A list of such models."""
         return {"data": models}
 
 
@@ -113,7 +126,6 @@ PLACEHOLDER = "anything"
 MOST_NESTED = 200
 """Levels of a body. A schema has about ten; functions that walk a body recurse once or twice per level."""
 MOST_RETRIES = 10**9
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 NO_JSON = "The request body is not valid JSON"
 TOO_LARGE = "Request exceeds the maximum size"
 
@@ -218,7 +230,7 @@ def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
         level = [inner for inner in values if isinstance(inner, dict | list)]
     if level:
         return invalid(f"{NO_JSON}: nested more than {MOST_NESTED} levels deep")
-    if SURROGATE.search(data):
+    if re.search(rb"\\u[dD][89a-fA-F]", data):
         try:
             json.dumps(body, ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -226,8 +238,7 @@ def parse_body(data: bytes) -> Mapping[str, Any] | ApiError:
     return body
 
 
-MOST_PIECES = 40
-LETTERS = 24
+MOST_PIECES, LETTERS = 40, 24
 """The usual length of a piece of streamed text; a long text comes in MOST_PIECES."""
 
 
@@ -247,6 +258,122 @@ def encode_json(value: Mapping[str, Any]) -> bytes:
 
 
 def as_bytes(events: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Server-sent events."""
     for event in events:
         yield b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), encode_json(event))
+
+
+VERSIONS = ("2023-06-01", "2026-10-21")
+VERSION = "anthropic-version"
+
+
+def message_of(asked: ClientCall, answer: ModelAnswer, metered: CallCharge) -> Wire:
+    body = asked.body
+    geo = "us" if body.get("inference_geo") == "us" else "global"
+    usage = {**metered.usage.wire(), "service_tier": "standard", "inference_geo": geo}
+    message: Wire = {
+        "id": asked.id,
+        "type": "message",
+        "role": "assistant",
+        "model": body["model"],
+        "content": [dict(block) for block in answer.content],
+        "stop_reason": answer.stop_reason,
+        "stop_sequence": None,
+        "stop_details": None,
+        "usage": {**usage, "speed": body["speed"]} if body.get("speed") else usage,
+    }
+    if asked.wants_diagnostics:
+        message["diagnostics"] = metered.diagnostics
+    if isinstance(body.get("context_management"), Mapping):
+        message["context_management"] = {"applied_edits": []}
+    return message
+
+
+def events_of(message: Mapping[str, Any]) -> Iterator[Wire]:
+    """The events of the same answer as it streams. The usage of the last delta does not split writes by TTL."""
+    usage = message["usage"]
+    head = {name: value for name, value in message.items() if name != "context_management"}
+    first = min(1, usage["output_tokens"])
+    begun = {**head, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": first}}
+    yield {"type": "message_start", "message": begun}
+    yield {"type": "ping"}
+    for index, block in enumerate(message["content"]):
+        begun = {**block, **GROWING.get(str(block.get("type")), {})}
+        if begun.get("citations"):
+            begun["citations"] = []
+        yield {"type": "content_block_start", "index": index, "content_block": begun}
+        for delta in _deltas(block):
+            yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    stops = ("stop_reason", "stop_sequence", "stop_details")
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+    end: Wire = {
+        "type": "message_delta",
+        "delta": {name: message[name] for name in stops},
+        "usage": {name: usage[name] for name in names},
+    }
+    if "context_management" in message:
+        end["context_management"] = message["context_management"]
+    yield end
+    yield {"type": "message_stop"}
+
+
+GROWING: dict[str, Wire] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": "", "signature": ""},
+    "tool_use": {"input": {}},
+    "server_tool_use": {"input": {}},
+    "mcp_tool_use": {"input": {}},
+}
+"""The fields of a block that are streamed in pieces, and their first value. Other blocks come whole."""
+
+
+def _deltas(block: Mapping[str, Any]) -> Iterator[Wire]:
+    kind = str(block.get("type"))
+    if kind == "text":
+        yield from ({"type": "citations_delta", "citation": one} for one in block.get("citations") or ())
+        yield from ({"type": "text_delta", "text": piece} for piece in pieces(block["text"]))
+    elif kind == "thinking":
+        yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"]))
+        yield {"type": "signature_delta", "signature": block.get("signature") or ""}
+    elif kind in GROWING:
+        text = json.dumps(block.get("input") or {}, ensure_ascii=False)
+        yield from ({"type": "input_json_delta", "partial_json": piece} for piece in ("", *pieces(text)))
+
+
+class MessagesApi(ServedApi):
+    name = None
+    maker = "anthropic"
+    id_prefix = "msg_"
+    stream_type = EVENTS
+
+    def header_fault(self, headers: Mapping[str, str]) -> ApiError | None:
+        """No key, or no known version. Any key is valid."""
+        if not workspace_of(headers):
+            return of_status(401, "x-api-key header is required")
+        version = headers.get(VERSION)
+        if not version:
+            return invalid(f"{VERSION}: header is required")
+        if version not in VERSIONS:
+            return invalid(f'{VERSION}: "{version}" is not a valid version')
+        return None
+
+    def resolve(self, served: ServerState, arrived: ReceivedCall, start: float) -> ResolvedCall | ApiError:
+        return served.threads.resolve(arrived.workspace, arrived.body, start)
+
+    def fault(self, arrived: ReceivedCall, resolved: ResolvedCall) -> ApiError | None:
+        return body_fault(resolved.body, arrived.version)
+
+    def keep(self, served: ServerState, arrived: ReceivedCall, resolved: ResolvedCall, answer: ServedResponse) -> None:
+        served.threads.keep(arrived.workspace, resolved, answer.answer)
+
+    def error(self, refused: ApiError, request_id: str) -> dict[str, Any]:
+        return error_body(refused, request_id)
+
+    def whole(self, answer: ServedResponse) -> Mapping[str, Any]:
+        return answer.answer
+
+    def events(self, answer: ServedResponse) -> Iterator[bytes]:
+        return as_bytes(events_of(self.whole(answer)))
+
+
+MESSAGES = MessagesApi()

@@ -1,7 +1,4 @@
-"""Recorded sessions as a source: the bill of all is read, a session's requests when its page first needs them.
-
-Two recordings as a source: their calls beside each other.
-"""
+"""Sources of recorded sessions (read when a page needs them), of two recordings, and of the calls of a server."""
 
 from __future__ import annotations
 
@@ -11,9 +8,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from threading import Lock, RLock
 
+from cachecost.analysis.bill.account import account_for
+from cachecost.analysis.bill.explanation import bills_of_calls
+from cachecost.analysis.bill.found_sessions import prices_under
 from cachecost.analysis.bill.timeline import calls_by_time
 from cachecost.analysis.viewing.listing import (
     CallReading,
+    LoggedSessions,
     NoRequests,
     Reading,
     SessionListing,
@@ -26,9 +27,20 @@ from cachecost.analysis.viewing.listing import (
 )
 from cachecost.analysis.viewing.what_if import SessionAlternatives, check_choices, chosen_values
 from cachecost.base.formatting import inert
+from cachecost.conversations.calls import Call
 from cachecost.live.clock import today
-from cachecost.live.viewer.source import Answer, NotHere, PageSource
-from cachecost.live.viewer.work import TooLong, held
+from cachecost.live.viewer.source import (
+    Answer,
+    CallFeed,
+    CallSignal,
+    LiveEvents,
+    NotHere,
+    PageSource,
+    TooLong,
+    call_of_session,
+    conversation_title,
+    held,
+)
 from cachecost.simulation.setup import ReplaySetup
 from cachecost.views.bill.words import session_names
 from cachecost.views.viewer.call import (
@@ -46,8 +58,6 @@ from cachecost.views.viewer.sessions import sessions_object, start_object
 
 @dataclass(slots=True)
 class ComparisonSource(PageSource):
-    """The page of two recordings, each under its title."""
-
     titles: tuple[str, str]
     listings: tuple[SessionListing, SessionListing]
     reading: CallReading
@@ -73,11 +83,6 @@ MOST_SHOWN = 60
 """Characters of an id that is not known, in the words that say so."""
 
 
-def unwatched(what: str, files: Sequence[str]) -> AbstractContextManager[object]:
-    """Nothing is shown."""
-    return nullcontext()
-
-
 @dataclass(slots=True)
 class OpenSession:
     """A session and what was made of it so far; `lock` is held by whoever makes more."""
@@ -101,7 +106,7 @@ class SessionsSource(PageSource):
     title: str = "Sessions"
     command: str = "cachecost view"
     options_given: Sequence[str] = ()
-    watch: Callable[[str, Sequence[str]], AbstractContextManager[object]] = unwatched
+    watch: Callable[[str, Sequence[str]], AbstractContextManager[object]] = lambda what, files: nullcontext()
     """Shows that something is done with these files for as long as it takes."""
     has_files: bool = True
     titles: Mapping[str, str] = field(default_factory=dict)
@@ -111,6 +116,9 @@ class SessionsSource(PageSource):
 
     def start(self) -> Answer:
         return start_object("sessions", self.title, self.command)
+
+    def current(self) -> SessionsSource:
+        return self
 
     def sessions(self) -> Answer:
         return sessions_object(self.listing, self.titles)
@@ -141,6 +149,7 @@ class SessionsSource(PageSource):
             raise NotHere(f"the call has no block {block}; it has {len(viewed.blocks):,}") from None
 
     def blocks(self, id_: str, number: int) -> Sequence[Answer]:
+        """All blocks of a call, as `block` answers them."""
         with self._locked(id_) as one:
             viewed = self._view(one, number)
         return [block_object(viewed, place + 1) for place in range(len(viewed.blocks))]
@@ -217,3 +226,92 @@ class SessionsSource(PageSource):
                 return view_call(one.session, replay, number)
         except KeyError:
             raise NotHere(f"the session has no call {number}; it has {len(one.session.calls):,}") from None
+
+
+SeenCalls = dict[str, tuple[int, float | None]]
+"""How many calls of each session a page knows, and when the last of them started."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRead:
+    calls: Sequence[Call]
+
+    def read(self, files: Sequence[str]) -> Sequence[Call]:
+        return self.calls
+
+
+@dataclass(slots=True)
+class LiveSource(PageSource):
+    """The pages of calls while they come: those of their sessions as of now.
+
+    `name` is what serves them ("cachecost serve"). Without `has_bill` the usage of calls is simulated. `bill_path` is
+    where the server's bill is as JSON, from the page; "" without one.
+    """
+
+    feed: CallFeed
+    signal: CallSignal
+    setup: ReplaySetup
+    name: str
+    has_bill: bool = True
+    bill_path: str = ""
+    _calls: list[Call] = field(default_factory=list)
+    _titles: dict[str, str] = field(default_factory=dict)
+    _source: SessionsSource | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def start(self) -> Answer:
+        return {**start_object("live", self.name, ""), "bill": self.bill_path}
+
+    def current(self) -> SessionsSource:
+        with held(self._lock):
+            new = self.feed.since(len(self._calls))
+            for call in new:
+                self._calls.append(call_of_session(call, len(self._calls) + 1))
+                self._titles.setdefault(self._calls[-1].session, conversation_title(call.request.thread.beginning))
+            if new:
+                self._source = None
+            if self._source is None:
+                calls, logged, prices = list(self._calls), LoggedSessions(self.setup), prices_under(self.setup)
+                complete = logged.complete(calls)
+                if not self.has_bill:
+                    logged.without_bill.update(call.session for call in calls)
+                bills = bills_of_calls(complete, self.setup, prices, self.name)
+                listing = SessionListing(account_for(bills.files, prices, known=bills.rewrites), logged)
+                titles = {key: title for key, title in self._titles.items() if title}
+                self._source = SessionsSource(listing, self.setup, CallsRead(calls), has_files=False, titles=titles)
+            return self._source
+
+    def sessions(self) -> Answer:
+        return self.current().sessions()
+
+    def live(self) -> LiveEvents:
+        return self
+
+    def seen(self) -> SeenCalls:
+        seen: SeenCalls = {}
+        self.changes(seen)
+        return seen
+
+    def changes(self, seen: SeenCalls) -> list[tuple[str, Answer]]:
+        """The events that tell a page what it does not know, which is then in `seen`: of each session that has other
+        calls than were seen, those after them; -1 where a call came between those, so that the page asks for all.
+        """
+        events: list[tuple[str, Answer]] = []
+        source = self.current()
+        for id_, count in source.listing.count_calls().items():
+            known, last = seen.get(id_, (0, None))
+            if count == known:
+                continue
+            answer = source.session(id_)
+            starts = answer["calls"]["start"]
+            is_later = not known or starts[known - 1] == last
+            event = {
+                "session": id_,
+                "from": known if is_later else -1,
+                "calls": {name: values[known:] for name, values in answer["calls"].items()} if is_later else {},
+                "total": {name: answer[name] for name in ("cost_usd", "rewritten_usd")},
+                **{name: answer[name] for name in ("models", "agents", "causes", "headline", "moments")},
+            }
+            events += [*([] if id_ in seen else [("sessions", {})]), ("calls", event)]
+            seen[id_] = len(starts), starts[-1] if starts else None
+        return events

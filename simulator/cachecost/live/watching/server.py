@@ -32,15 +32,12 @@ from cachecost.providers.usage import Usage
 from cachecost.sessions.reading import FILES, STATES, SessionReading
 from cachecost.simulation.setup import ReplaySetup
 
-AGENT = "agent-"
-MOST_NOTES = 3
+AGENT, MOST_NOTES = "agent-", 3
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 GONE = "the file is gone; what was read of it is shown"
 
 
 class FileFollower:
-    """Follows a session file and those of its sub-agents."""
-
     def __init__(self, path: Path, setup: ReplaySetup, format_: str = "auto") -> None:
         self.path = path
         self._setup, self._format = setup, format_
@@ -63,7 +60,6 @@ class FileFollower:
         return self._last
 
     def close(self) -> None:
-        """Forget what was read."""
         self._store.close()
 
     def _read(self, paths: Sequence[Path]) -> WatchedSession:
@@ -116,13 +112,11 @@ BILL = "/cachecost.json"
 CLIENT = "cachecost serve"
 TIMEOUT_S = 5.0
 MOST_BYTES = 16 << 20
-NO_ANSWER = "no answer from {url}"
 NO_BILL = "{url} is no bill of cachecost serve"
 SEVERAL = "several models"
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL names a server on this machine."""
     try:
         parts = urlsplit(url)
         return parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1") and parts.port != 0
@@ -131,8 +125,6 @@ def is_loopback(url: str) -> bool:
 
 
 class BillShares(msgspec.Struct):
-    """What is needed of a share of the bill."""
-
     name: str = ""
     calls: int = 0
     refused: int = 0
@@ -145,8 +137,6 @@ class BillShares(msgspec.Struct):
 
 
 class ServedBill(msgspec.Struct):
-    """What is needed of the bill."""
-
     format: int
     total: BillShares
     models: list[BillShares] = []
@@ -176,7 +166,7 @@ class ServerFollower:
         except (msgspec.MsgspecError, NotAMessage, ValueError, InvalidOperation):
             notes = (NO_BILL.format(url=self.url),)
         except (URLError, HTTPException, OSError):
-            notes = (NO_ANSWER.format(url=self.url),)
+            notes = (f"no answer from {self.url}",)
         if bill == self._bill and notes == self._notes:
             return None
         if bill is not None and bill != self._bill:

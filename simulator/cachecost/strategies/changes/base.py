@@ -1,12 +1,13 @@
-"""What a change of an agent is, and the walks over a conversation that changes are made of."""
+"""What a change of an agent is, the walks over a conversation that changes are made of, and even sampling at a rate."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
@@ -22,7 +23,65 @@ from cachecost.prompts.blocks import (
     estimate_tokens,
     given_block,
 )
-from cachecost.strategies.model_facts import Facts
+
+MAX_RETRIES = 2
+"""How often an answer that is not valid is asked for again."""
+
+
+class EvenSampler:
+    """Selects items at a rate from 0 to 1: of n items round(n × rate), as far apart as possible."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = Fraction(str(rate))
+        self._debt = Fraction(1, 2)
+
+    def __call__(self) -> bool:
+        self._debt += self._rate
+        if self._debt < 1:
+            return False
+        self._debt -= 1
+        return True
+
+
+class FailedAttempts:
+    """Which attempts fail at a rate p: of n questions with at most two retries n × p fail once and n × p² twice, each
+    rounded, and spread evenly. At a higher rate as many or more fail.
+    """
+
+    def __init__(self, rate: float, most_retries: int) -> None:
+        self._rate = Fraction(str(rate))
+        self._debts = [Fraction(1, 2)] * most_retries
+
+    def __call__(self, attempt: int) -> bool:
+        """Whether this attempt (0 for the first at a new question) fails and is followed by another."""
+        if not attempt:
+            self._debts = [debt + self._rate**number for number, debt in enumerate(self._debts, 1)]
+        if attempt == len(self._debts) or self._debts[attempt] < 1:
+            return False
+        self._debts[attempt] -= 1
+        return True
+
+
+class HostFacts(Protocol):
+    """How the cache of a model works: its host, and the kind of matching there."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def matching(self) -> str: ...
+
+
+class ModelFacts(HostFacts, Protocol):
+    """What a strategy must know of a model. `providers.rules.ModelRules` has it."""
+
+    @property
+    def context_window(self) -> int: ...
+    @property
+    def accepts_forced_choice(self) -> bool: ...
+
+
+Facts = Callable[[str], ModelFacts]
+"""What is known of a model, by its id. Raises CannotEvaluate for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +137,6 @@ class GrowingThread:
         return other.fold(self._grafts, self.thread.root, Thread.then)
 
     def add(self, event: Event) -> None:
-        """Go on by one event."""
         if isinstance(event, Human | Reply | Results):
             if event.blocks:
                 self.thread = self.thread.saying("assistant" if isinstance(event, Reply) else "user", event.blocks)
@@ -119,19 +177,15 @@ def with_head(conversation: Conversation, head: Switch) -> Conversation:
     )
 
 
-def params_for_model(params: Mapping[str, Any], model: str | None) -> dict[str, Any]:
+def params_for_model(params: Mapping[str, Any], model: str | None, keeps_thinking: bool = False) -> dict[str, Any]:
     """Parameters without what another `model`, if one is named, may not know: thinking, speed and effort."""
     kept = dict(params)
     if model is not None:
-        kept.pop("thinking", None)
-        kept.pop("speed", None)
-        kept["output_config"] = without_effort(params)
+        config = params.get("output_config") or {}
+        kept["output_config"] = {key: value for key, value in config.items() if key != "effort"}
+        for name in ("speed",) if keeps_thinking else ("speed", "thinking"):
+            kept.pop(name, None)
     return {key: value for key, value in kept.items() if value != {}}
-
-
-def without_effort(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The `output_config` of parameters without its effort."""
-    return {key: value for key, value in (params.get("output_config") or {}).items() if key != "effort"}
 
 
 def tokens_of(parts: Iterable[Message | Part]) -> int:
@@ -207,7 +261,6 @@ class ThreadRewriter(Rewriter):
         """Of the messages sent, those from `keep` on are gone."""
 
     def send(self, event: Event) -> Event:
-        """An event as it is sent."""
         if isinstance(event, ThreadRewrite):
             kept = min(event.keep, len(self.recorded_messages))
             keep, once_more = self._split_at(kept)
@@ -293,7 +346,7 @@ class CallRewriter(ThreadRewriter):
         sent = list(self.rewrite_event(event))
         is_unchanged = sum(isinstance(new, Reply) for new in sent) <= isinstance(event, Reply)
         for new in sent:
-            timed = self._in_time(new, is_unchanged)
+            timed = self.put_in_time(new, is_unchanged)
             self._thread.add(timed)
             yield timed
         self._original.add(event)
@@ -325,7 +378,7 @@ class CallRewriter(ThreadRewriter):
         """A message of a side call, not of the main thread."""
         return message
 
-    def _in_time(self, event: Event, is_unchanged: bool) -> Event:
+    def put_in_time(self, event: Event, is_unchanged: bool) -> Event:
         self._now = max(self._now, event.at)
         if isinstance(event, Reply):
             is_late, self._now = self._ready > self._now, max(self._now, self._ready)

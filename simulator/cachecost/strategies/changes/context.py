@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from cachecost.base.structs import replace
 from cachecost.conversations.model import Aside, Conversation, Event, Human, Reply, Results, Switch, ThreadRewrite
@@ -14,6 +14,7 @@ from cachecost.strategies.agent import Window
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
+    EvenSampler,
     GrowingThread,
     Span,
     ThreadRewriter,
@@ -25,11 +26,8 @@ from cachecost.strategies.changes.base import (
     starts_turn,
     tokens_of,
 )
-from cachecost.strategies.model_facts import EvenSampler
 
 Kind = Literal["summary", "strip", "strip_reasoning", "strip_tools", "range", "keep_first", "keep_last"]
-TITLE_TOKENS = 10
-"""The line that stands before a summary, as the question it answers (RFD 064)."""
 STRIPPED_TOKENS = 12
 """What stands for stripped arguments or a stripped result: "[compacted] name: success" (RFD 064); an assumption."""
 
@@ -168,7 +166,7 @@ class _CompactionRewriter(ThreadRewriter, change=Compaction):
     def _summary(self, start: int, stop: int) -> list[Message]:
         """A question and its answer, as jp has it; another for other messages."""
         digest = digest_of("", "summary", b"".join(message.digest for message in self.sent_messages[start:stop])).hex()
-        title = given_block("text", "user", "summary of what was said", TITLE_TOKENS)
+        title = given_block("text", "user", "summary of what was said", 10)  # the question it answers (RFD 064)
         summary = given_block("text", "assistant", f"summary {digest}", self._options.summary_tokens)
         return [Message.of("user", (title,)), Message.of("assistant", (summary,))]
 
@@ -221,8 +219,7 @@ class Prune(AgentChange):
     placeholder_tokens: int = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _ClearableBlock:
+class _ClearableBlock(NamedTuple):
     """A block that can be cleared: its message, its place in that, and the tokens it loses."""
 
     message: int
@@ -241,8 +238,7 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
     def begin(self, conversation: Conversation) -> None:
         self._head = tokens_of((conversation.tools, conversation.system))
         self._open: dict[str, list[_ClearableBlock]] = {"tool_result": [], "tool_use": []}
-        self._turn = 0
-        self._is_due = False
+        self._turn, self._is_due = 0, False
 
     def step(self, event: Event) -> Iterator[Event]:
         if isinstance(event, Human):
@@ -285,11 +281,10 @@ class _PruneRewriter(ThreadRewriter, change=Prune):
             return
         for places in self._open.values():
             del places[:old]
-        blocks = {each.message: list(self.sent_messages[each.message].blocks) for each in chosen}
-        for each in chosen:
-            block = blocks[each.message][each.block]
-            blocks[each.message][each.block] = placeholder_for(block, "cleared", options.placeholder_tokens)
         sent = self.sent_messages
+        blocks = {place: list(sent[place].blocks) for place, _, _ in chosen}
+        for place, number, _ in chosen:
+            blocks[place][number] = placeholder_for(blocks[place][number], "cleared", options.placeholder_tokens)
         cleared = {place: Message.of(sent[place].role, tuple(kept)) for place, kept in blocks.items()}
         yield self.replace_messages(at, cleared)
 
@@ -394,9 +389,8 @@ class _DuplicateRewriter(ThreadRewriter, change=Deduplicate):
         places = self._at.setdefault(content, [])
         if places and places[-1][1] >= turn - self._options.turns:
             return placeholder_for(block, "reference", self._options.reference_tokens)
-        place = (len(self.sent_messages), turn)
-        places.append(place)
-        self._whole.append((place[0], content))
+        places.append((len(self.sent_messages), turn))
+        self._whole.append((len(self.sent_messages), content))
         return block
 
 
@@ -437,10 +431,6 @@ class _CapRewriter(ThreadRewriter, change=OutputCap):
         return message if blocks == list(message.blocks) else Message.of(message.role, tuple(blocks))
 
 
-SHORTENED = ("compaction", "edit")
-"""Why a thread is rewritten where that may take results out of it; a fork leaves them on purpose."""
-
-
 @dataclass(frozen=True, slots=True)
 class Reread(AgentChange):
     """At `rate` of the tool results that a change before this one took out of the context, they are read again.
@@ -468,7 +458,7 @@ class _RereadRewriter(CallRewriter, change=Reread):
         self._again: dict[bytes, Message] = {}
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
-        if isinstance(event, ThreadRewrite) and event.why in SHORTENED:
+        if isinstance(event, ThreadRewrite) and event.why in ("compaction", "edit"):  # a fork leaves results on purpose
             # results that are in the thread before the rewrite, not after it, and were never cut before
             left = {block.digest for block in _results(event.messages)} | self._gone
             cut = [block for block in _results(self.recorded_messages[event.keep :]) if block.digest not in left]

@@ -15,8 +15,7 @@ from cachecost.conversations.calls import Call
 from cachecost.prompts.blocks import NOTHING, Layer, Message, Thread, estimate_tokens, given_block
 from cachecost.prompts.request import TTL, Breakpoint, Request, last_breakpoint_place
 from cachecost.providers.usage import USUAL_TTL_S
-from cachecost.strategies.changes.base import STEP_S, AgentChange, tokens_of, without_effort
-from cachecost.strategies.model_facts import EvenSampler
+from cachecost.strategies.changes.base import STEP_S, AgentChange, EvenSampler, params_for_model, tokens_of
 from cachecost.strategies.placements import (
     MAXIMUM_BREAKPOINTS,
     LastTool,
@@ -218,7 +217,6 @@ class PreWarm(AgentChange):
 
     @property
     def lead_s(self) -> float:
-        """How many seconds before its first event a conversation may have a call."""
         return self.before_s
 
     def plan_calls(self, calls: Iterator[Call]) -> Iterator[Call]:
@@ -403,8 +401,6 @@ class _LastCall:
 
 
 class _PauseLearner:
-    """What one plan has seen."""
-
     def __init__(self, options: Adapt) -> None:
         self._options = options
         self._trail = ThreadIndex()
@@ -455,7 +451,6 @@ class _PauseLearner:
         return made
 
     def pings_before(self, at: float) -> Iterator[Call]:
-        """The pings due before `at`."""
         last, options = self._latest, self._options
         while last is not None and last.lives_hour and last.pings < options.times:
             # the next hour must be likely enough to end the pause: a ping costs a read, a lapse a write
@@ -494,14 +489,11 @@ class RouteAsides(AgentChange):
             yield replace(call, request=self._route(call.request)) if is_routed else call
 
     def _route(self, request: Request) -> Request:
-        params = dict(request.params)
+        params = (
+            params_for_model(request.params, self.model, keeps_thinking=True) if self.model else dict(request.params)
+        )
         if self.thinking == "off" and "thinking" in params:
             params["thinking"] = {"type": "disabled"}
-        if self.model is not None:
-            params.pop("speed", None)
-            params["output_config"] = without_effort(params)
-            if not params["output_config"]:
-                del params["output_config"]
         routed = replace(request, model=self.model or request.model, params=params)
         if self.tools == "same":
             return routed

@@ -11,8 +11,12 @@ from cachecost.base.structs import replace
 from cachecost.conversations.model import Conversation, Event, Human, Inquiry, Reply, Results, Switch
 from cachecost.prompts.blocks import Block, Message, Part, estimate_tokens, given_block
 from cachecost.strategies.changes.base import (
+    MAX_RETRIES,
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
+    FailedAttempts,
     ThreadRewriter,
     assumed_block,
     failed_attempt,
@@ -23,7 +27,6 @@ from cachecost.strategies.changes.base import (
     starts_turn,
 )
 from cachecost.strategies.changes.prefix import PrefixRewriter, in_one_text
-from cachecost.strategies.model_facts import MAX_RETRIES, EvenSampler, Facts, FailedAttempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +181,8 @@ class _ResumeRewriter(CallRewriter, change=SessionResume):
         if not isinstance(event, Human) or not event.blocks:
             return CallRewriter.rewrite_event(self, event)
         history = [block for message in self.recorded_messages for block in message.blocks if not block.is_thinking]
-        if not history:
-            return CallRewriter.rewrite_event(self, event)
-        is_lost = self._is_lost()
-        if not is_lost and not self._is_resent():
+        is_lost = bool(history) and self._is_lost()
+        if not history or not (is_lost or self._is_resent()):
             return CallRewriter.rewrite_event(self, event)
         sent = replace(event, blocks=(in_one_text("user", history), *event.blocks))
         if not is_lost:
@@ -216,11 +217,10 @@ class _RepairRewriter(CallRewriter, change=Repairs):
     _options: Repairs
 
     def begin(self, conversation: Conversation) -> None:
-        options = self._options
         self._calling = iter(find_tool_calls(conversation.events))
-        self._is_invalid = EvenSampler(options.invalid_tool_rate)
-        self._is_unreadable = EvenSampler(options.parse_error_rate)
-        self._is_lost = EvenSampler(options.orphan_rate)
+        options = self._options
+        rates = (options.invalid_tool_rate, options.parse_error_rate, options.orphan_rate)
+        self._is_invalid, self._is_unreadable, self._is_lost = map(EvenSampler, rates)
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
         is_call = next(self._calling)
@@ -454,10 +454,8 @@ class _FinalAnswerRewriter(CallRewriter):
         ends = [place for place, event in enumerate(conversation.events) if isinstance(event, Reply) and event.blocks]
         found = [place for place in ends if not calls[place]]
         self._ends = set(found[-1:] if options.of == "session" else found)
-        self._place = -1
-        self._calls = 0
-        self._is_confused = EvenSampler(options.confusion_rate)
-        self._misfits = EvenSampler(options.schema_error_rate)
+        self._place, self._calls = -1, 0
+        self._is_confused, self._misfits = map(EvenSampler, (options.confusion_rate, options.schema_error_rate))
         self._open: dict[bytes, Block] = {}
 
     def rewrite_event(self, event: Event) -> Iterable[Event]:
@@ -488,14 +486,14 @@ class _FinalAnswerRewriter(CallRewriter):
                 yield replace(reply, blocks=(again,), output_tokens=None)
                 self._calls += 1
         elif options.way == "two_step":
-            first = _first(reply, FINAL, None)
+            first = _as_call(reply, FINAL, None, thinks=True)
             reminder = assumed_block("text", "user", "reminder", first.blocks, options.reminder_tokens)
             yield first
             yield Results(reply.at, (self._result(first.blocks[-1]), reminder))
             self._calls += 1
-            yield from self._attempts(reply, _later(reply, STRUCTURED, options.structured_tokens))
+            yield from self._attempts(reply, _as_call(reply, STRUCTURED, options.structured_tokens, thinks=False))
         else:
-            yield from self._attempts(reply, _first(reply, STRUCTURED, options.structured_tokens))
+            yield from self._attempts(reply, _as_call(reply, STRUCTURED, options.structured_tokens, thinks=True))
 
     def _attempts(self, reply: Reply, right: Reply) -> Iterator[Reply | Results]:
         """Calls that fail, each with its error, and `right`, unless the turn has too many calls by then."""
@@ -512,7 +510,7 @@ class _FinalAnswerRewriter(CallRewriter):
                 return
             yield feedback(attempt, "error", options.error_tokens)
             self._calls += 1
-            right = _later(reply, STRUCTURED, options.structured_tokens)
+            right = _as_call(reply, STRUCTURED, options.structured_tokens, thinks=False)
         self._note(right)
         yield right
 
@@ -523,18 +521,11 @@ class _FinalAnswerRewriter(CallRewriter):
         return assumed_block("tool_result", "user", "noted", (call,), self._options.result_tokens)
 
 
-def _first(reply: Reply, tool: str, tokens: int | None) -> Reply:
-    """`reply` with its thinking, as the call of a tool with `tokens` of arguments, else as many as its text has."""
-    thoughts = [block for block in reply.blocks if block.is_thinking]
-    call = _call(reply, tool, tokens)
-    return replace(reply, blocks=(*thoughts, call), output_tokens=reply.output_tokens if tokens is None else None)
-
-
-def _later(reply: Reply, tool: str, tokens: int | None) -> Reply:
-    """The same without thinking: a call that is not recorded."""
-    return replace(reply, blocks=(_call(reply, tool, tokens),), output_tokens=None)
-
-
-def _call(reply: Reply, tool: str, tokens: int | None) -> Block:
+def _as_call(reply: Reply, tool: str, tokens: int | None, thinks: bool) -> Reply:
+    """`reply` as the call of a tool with `tokens` of arguments, else as many as its text has. One that is not recorded
+    does not think."""
     length = sum(estimate_tokens(block) for block in reply.blocks if not block.is_thinking)
-    return assumed_block("tool_use", "assistant", tool, reply.blocks, length if tokens is None else tokens)
+    call = assumed_block("tool_use", "assistant", tool, reply.blocks, length if tokens is None else tokens)
+    thoughts = [block for block in reply.blocks if block.is_thinking and thinks]
+    output_tokens = reply.output_tokens if thinks and tokens is None else None
+    return replace(reply, blocks=(*thoughts, call), output_tokens=output_tokens)

@@ -23,6 +23,8 @@ from cachecost.prompts.request import Request, text_block
 from cachecost.strategies.changes.base import (
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
     Rewriter,
     ThreadRewriter,
     failed_attempt,
@@ -33,9 +35,6 @@ from cachecost.strategies.changes.base import (
     placeholder_for,
     starts_turn,
 )
-from cachecost.strategies.model_facts import EvenSampler, Facts
-
-IMAGES = frozenset({"image", "document"})
 
 
 def in_one_text(role: str, blocks: Sequence[Block]) -> Block:
@@ -48,9 +47,9 @@ def in_one_text(role: str, blocks: Sequence[Block]) -> Block:
         for block in blocks:
             content = dict(block.content or {})
             if isinstance(inner := content.get("content"), list):
-                content["content"] = [
-                    part for part in inner if not (isinstance(part, dict) and part.get("type") in IMAGES)
-                ]
+                kinds = (part.get("type") if isinstance(part, dict) else None for part in inner)
+                pairs = zip(inner, kinds, strict=True)
+                content["content"] = [part for part, kind in pairs if kind not in ("image", "document")]
             texts.append(compact(content).decode())
         return text_block(role, "\n".join(texts))
     digest = digest_of(role, "text", b"as text:" + b"".join(block.digest for block in blocks))
@@ -119,9 +118,6 @@ class PrefixRewriter(Rewriter):
         return beside.system is self._switch.system
 
 
-CALLS = frozenset({"tool_use", "tool_result"})
-
-
 @dataclass(frozen=True, slots=True)
 class TextTools(AgentChange):
     """Nothing is declared as a tool: definitions are text, calls are text of a reply, results are user text.
@@ -162,8 +158,6 @@ class TextTools(AgentChange):
 
 
 class _NoToolsPrefix(PrefixRewriter):
-    """A head without tools."""
-
     _options: TextTools
 
     def tools(self, switch: Switch) -> Part:
@@ -216,7 +210,8 @@ class _TextRewriter(CallRewriter):
         return self._first(message) if is_first else self.rewrite_side_message(message)
 
     def rewrite_side_message(self, message: Message) -> Message:
-        blocks = tuple(in_one_text(block.role, (block,)) if block.kind in CALLS else block for block in message.blocks)
+        calls = ("tool_use", "tool_result")
+        blocks = tuple(in_one_text(block.role, (block,)) if block.kind in calls else block for block in message.blocks)
         tokens = self._options.reminder_tokens
         if tokens and starts_turn(message):
             blocks = (*blocks, given_block("text", "user", f"tool reminder {tokens}", tokens))
@@ -246,7 +241,6 @@ class SwitchAt(AgentChange):
     thinking: Literal["off"] | int | None = None
     every: int = 0
     output_share: float = 1.0
-    least: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         AgentChange.__post_init__(self)
@@ -288,9 +282,7 @@ class _SwitchRewriter(ThreadRewriter, change=SwitchAt):
     _options: SwitchAt
 
     def begin(self, conversation: Conversation) -> None:
-        self._conversation = conversation
-        self._turn = 0
-        self._is_other = False
+        self._conversation, self._turn, self._is_other = conversation, 0, False
         self._replies: dict[bytes, Message] = {}
 
     def step(self, event: Event) -> Iterator[Event]:
@@ -299,16 +291,14 @@ class _SwitchRewriter(ThreadRewriter, change=SwitchAt):
             if self._options.is_other(self._turn) != self._is_other:
                 self._is_other = not self._is_other
                 yield self._options.switch(event.at, self._conversation, self._is_other)
-        yield self._send_reply(event) if isinstance(event, Reply) else self.send(event)
-
-    def _send_reply(self, event: Reply) -> Event:
-        recorded = message_of(event).digest
-        blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
-        self._replies.pop(recorded, None)
-        if blocks == event.blocks:
-            return self.send(event)
-        self._replies[recorded] = Message.of("assistant", blocks)
-        return self.send(replace(event, output_tokens=None))
+        elif isinstance(event, Reply):
+            recorded = message_of(event).digest
+            blocks = self._options.blocks(event.blocks) if self._is_other else event.blocks
+            self._replies.pop(recorded, None)
+            if blocks != event.blocks:
+                self._replies[recorded] = Message.of("assistant", blocks)
+                event = replace(event, output_tokens=None)
+        yield self.send(event)
 
     def rewrite_message(self, message: Message) -> Message:
         return self._replies.get(message.digest, message)
@@ -394,7 +384,5 @@ class _SplitRewriter(PrefixRewriter, change=SplitSystem):
         static = switch.system.blocks
         if options.static_tokens is not None:
             static = (given_block("text", "system", f"static {options.static_tokens}", options.static_tokens),)
-        is_first = options.order == "dynamic_first"
-        return self.reuse_part(
-            switch.system, self._version, Part((dynamic, *static) if is_first else (*static, dynamic))
-        )
+        blocks = (dynamic, *static) if options.order == "dynamic_first" else (*static, dynamic)
+        return self.reuse_part(switch.system, self._version, Part(blocks))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from cachecost.base.structs import replace
 from cachecost.conversations.model import (
@@ -23,6 +23,8 @@ from cachecost.strategies.changes.base import (
     STEP_S,
     AgentChange,
     CallRewriter,
+    EvenSampler,
+    Facts,
     GrowingThread,
     assumed_block,
     find_tool_calls,
@@ -32,7 +34,6 @@ from cachecost.strategies.changes.base import (
     with_head,
 )
 from cachecost.strategies.changes.prefix import PrefixRewriter
-from cachecost.strategies.model_facts import EvenSampler, Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,6 @@ class SubAgents(AgentChange):
 
 
 class _DelegationPrefix(PrefixRewriter):
-    """The main thread's tools, and the one that starts sub-agents."""
-
     _options: SubAgents
 
     def tools(self, switch: Switch) -> Part:
@@ -85,9 +84,8 @@ class _DelegationRewriter(CallRewriter):
     _options: SubAgents
 
     def begin(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+        self._conversation, self._main = conversation, head_of(conversation)
         self._calling = find_tool_calls(conversation.events)
-        self._main = head_of(conversation)
         self._is_delegated = EvenSampler(self._options.rate)
         self._own: dict[str, Part] = {}
         self.subs: list[Conversation] = []
@@ -140,7 +138,7 @@ class _DelegationRewriter(CallRewriter):
         self.recorded_messages += map(message_of, recorded)
         for event in (call, result):
             self._append(message_of(event), (start, len(self.recorded_messages)))
-            kept.append(self._in_time(event, is_unchanged=True))
+            kept.append(self.put_in_time(event, is_unchanged=True))
             self._thread.add(kept[-1])
         yield from sorted([*kept, *asides], key=lambda event: event.at)
         for event in recorded:
@@ -181,10 +179,8 @@ class _DelegationRewriter(CallRewriter):
         return self._own.setdefault(kind, Part(blocks))
 
 
-PENDING_TOKENS = 20
-"""A result that only says that its tool goes on: assumed, as all sizes here are."""
-TOOL_USE_TOKENS = 80
-IDENTITY_TOKENS = 10
+PENDING_TOKENS, TOOL_USE_TOKENS, IDENTITY_TOKENS = 20, 80, 10
+"""Of a result that only says that its tool goes on, a call, and the name of a child: assumed, as all sizes here are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +206,6 @@ class FanOut(AgentChange):
     system_tokens: int = 1500
     after_s: float = 2.0
     step_s: float = 6.0
-    least: ClassVar[int] = 0
 
     def apply_to(self, conversation: Conversation, facts: Facts | None) -> Iterable[Conversation]:
         yield conversation

@@ -13,42 +13,34 @@ import msgspec
 
 from cachecost.base.errors import CannotEvaluate
 from cachecost.strategies.agent import Agent, InquiryOptions
+from cachecost.strategies.changes.base import HostFacts
 from cachecost.strategies.changes.keepalive import Adapt
-from cachecost.strategies.model_facts import HostFacts
 from cachecost.strategies.placements import Automatic, LastMessage, LastTool, Placement, SystemBlock, primitive_named
 
 BASE = (LastTool(), SystemBlock("last"), Automatic())
 """The breakpoints of `base`, which all inquiry arms share."""
-ABOUT = ("name", "what", "source")
-PLACED = ("ttl", "slots", "trim", "from_message")
 
 
 def _read_table(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
 
 
-def _agent(row: Mapping[str, Any], placement: Placement) -> Agent:
+def _agent(row: Mapping[str, Any]) -> Agent:
+    primitives = tuple(map(primitive_named, row["breakpoints"])) if "breakpoints" in row else BASE
+    placed = {name: row[name] for name in ("ttl", "slots", "trim", "from_message") if name in row}
     return Agent(
-        **{name: row[name] for name in ABOUT},
+        **{name: row[name] for name in ("name", "what", "source")},
         date=row["date"].isoformat(),
-        placement=placement,
+        placement=Placement(primitives, **placed),
         inquiry=InquiryOptions(**row["inquiry"]) if "inquiry" in row else None,
         rules=row.get("rules", {}),
     )
 
 
 _TABLE = _read_table("presets.toml")
-PLACEMENTS = tuple(
-    _agent(
-        row,
-        Placement(
-            tuple(map(primitive_named, row["breakpoints"])), **{name: row[name] for name in PLACED if name in row}
-        ),
-    )
-    for row in _TABLE["placement"]
-)
+PLACEMENTS = tuple(map(_agent, _TABLE["placement"]))
 """Strategies that differ in where their breakpoints go."""
-ARMS = tuple(_agent(row, Placement(BASE)) for row in _TABLE["inquiry_arm"])
+ARMS = tuple(map(_agent, _TABLE["inquiry_arm"]))
 """Strategies that differ in how a tool's questions are asked."""
 
 

@@ -39,7 +39,6 @@ def answerer_from(text: str) -> Answerer:
 
 
 def notes_of(answerer: Answerer) -> Sequence[str]:
-    """Notes on the answers for the bill."""
     missed = getattr(answerer, "missed", 0)
     if not missed:
         return tuple(getattr(answerer, "notes", ()))

@@ -18,13 +18,14 @@ from cachecost.live.server.answers.blocks import (
     Item,
     blocks,
     count_tool_calls_of_turn,
+    minimal,
+    required_names,
     stop_reason,
     text,
     thinking,
     tool_use,
     wanted_schema,
 )
-from cachecost.live.server.answers.schema_values import minimal, required_names
 from cachecost.live.server.model import ClientCall, ModelAnswer
 
 
@@ -110,7 +111,6 @@ def harmless_call(tool: Item, is_forced: bool = False, allowed: Collection[str] 
 
 
 def answering_call(body: Item) -> HarmlessCall | None:
-    """A call of the tool that takes the structured answer, if one is offered."""
     named = (
         tool for tool in objects_in(body.get("tools")) if OUTPUTS.intersection(_words(str(tool.get("name") or "")))
     )
@@ -155,7 +155,8 @@ def _arguments(name: str, schema: Item) -> Mapping[str, Any]:
 THOUGHT = "A simulated model thinks one short thought, so that its block is sent back."
 MOST_NAMES = 8
 BY_NAME = "they may change something, judging by their names; allow them with --answers agent:{calls}:{names}"
-DEFERRED = "deferred until a tool search"
+DEFERRED, BY_API = "deferred until a tool search", "run by the API, which is not simulated"
+AT_LIMIT = "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
 
 
 class AgentAnswerer:
@@ -175,7 +176,6 @@ class AgentAnswerer:
 
     @property
     def notes(self) -> Sequence[str]:
-        """A sentence for each reason why tools were not called."""
         by_reason: dict[str, list[str]] = {}
         for name, reason in self._reasons.items():
             if name not in self._called:
@@ -189,7 +189,6 @@ class AgentAnswerer:
         return tuple(notes)
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
-        """See `Answerer`."""
         body = asked.body
         made = count_tool_calls_of_turn(body)
         harmless = (harmless_call(tool, allowed=self._allowed) for tool in objects_in(body.get("tools")))
@@ -198,7 +197,10 @@ class AgentAnswerer:
         for tool in objects_in(body.get("tools")):
             name = tool.get("name") or tool.get("type")
             if isinstance(name, str) and name not in self._reasons:
-                self._reasons[name] = _reason(tool, self._allowed)
+                is_custom = str(tool.get("type") or "custom") == "custom"
+                reason = DEFERRED if tool.get("defer_loading") is True else BY_NAME if is_custom else BY_API
+                is_ready = harmless_call(tool, allowed=self._allowed) is not None
+                self._reasons[name] = AT_LIMIT if is_ready else reason
         if call:
             self._called.add(call.name)
         content: list[Item] = []
@@ -233,11 +235,3 @@ class AgentAnswerer:
             named = [tool for tool in offered if tool.get("name") == choice.get("name")]
             return harmless_call(named[0], is_forced=True) if named else None
         return forced or (None if is_done or kind == "none" else least_called)
-
-
-def _reason(tool: Item, allowed: Collection[str]) -> str:
-    if harmless_call(tool, allowed=allowed) is not None:
-        return "the limit of {calls} tool {noun} per turn was reached; raise it with --answers agent:N"
-    if tool.get("defer_loading") is True:
-        return DEFERRED
-    return "run by the API, which is not simulated" if str(tool.get("type") or "custom") != "custom" else BY_NAME

@@ -21,8 +21,6 @@ NOT_RECORDED = "nothing recorded for this call"
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer(ModelAnswer):
-    """An answer with its billed output tokens; None if unknown."""
-
     output_tokens: int | None = None
 
 
@@ -74,7 +72,6 @@ class RecordingAnswerer:
         return found
 
     def answer(self, asked: ClientCall) -> ModelAnswer:
-        """See `Answerer`."""
         try:
             request = self._intake.body(asked.body)
         except NotAMessage:

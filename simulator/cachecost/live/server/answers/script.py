@@ -117,7 +117,6 @@ class ScriptAnswerer:
         return cls(script)
 
     def answer(self, asked: ClientCall) -> ModelAnswer | ApiError:
-        """See `Answerer`."""
         steps = self._steps
         replies = [step for step in steps if step.reply is not None]
         if asked.turn < len(steps):
