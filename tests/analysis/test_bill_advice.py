@@ -12,7 +12,8 @@ from tests.analysis.random_bills import START
 from tests.analysis.test_bill_account import prices
 
 from cachecost.analysis.bill.account import BillAccount, account_for
-from cachecost.analysis.bill.advice import CompactionSize, best_advice, compact_calls, saved_together
+from cachecost.analysis.bill.advice import best_advice, saved_together
+from cachecost.analysis.bill.savings import CompactionSize, compact_calls
 from cachecost.analysis.bill.summary import summarize
 from cachecost.conversations.input_files import BilledCall, SessionFile
 from slow_cases import examples

@@ -14,7 +14,7 @@ from tests.analysis.random_bills import START
 from tests.analysis.test_bill_account import prices
 
 from cachecost.analysis.bill.account import BillAccount, account_for
-from cachecost.analysis.bill.advice import is_main, is_sub_agent, saved_by_five_minutes, saved_by_hour
+from cachecost.analysis.bill.savings import is_main, is_sub_agent, saved_by_five_minutes, saved_by_hour
 from cachecost.conversations.input_files import BilledCall, SessionFile
 
 SEEDS = settings(max_examples=250)

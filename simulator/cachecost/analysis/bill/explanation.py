@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from cachecost.account.causes import causes
 from cachecost.analysis.bill.account import BillAccount, BilledRewrite
-from cachecost.analysis.bill.advice import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.call_prices import CallPrices, seconds_between
 from cachecost.analysis.bill.rewrites import TOLERANCE, UNEXPLAINED
+from cachecost.analysis.bill.savings import is_main, is_sub_agent, is_within_hour, saved_by_hour
 from cachecost.analysis.bill.summary import BillRow
 from cachecost.analysis.explain.explaining import (
     as_filed,

@@ -12,7 +12,7 @@ from decimal import Decimal
 import msgspec
 
 from cachecost.analysis.bill.account import BillAccount, session_key
-from cachecost.analysis.bill.advice import measure_compactions
+from cachecost.analysis.bill.savings import measure_compactions
 from cachecost.analysis.bill.timeline import session_timelines
 from cachecost.analysis.next_message.history import session_state
 from cachecost.analysis.next_message.state import (
