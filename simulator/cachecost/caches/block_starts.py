@@ -58,7 +58,6 @@ class BlockStarts:
         return (node.tokens + tokens, nearest) if tokens > 0 else None
 
     def _sort_in(self, node: Prefix, child: Prefix) -> tuple[int, list[Prefix]]:
-        """The place of a child of `node` among those of its kind, and these."""
         block = child.block
         if block is None or not has_content(block):
             return 0, []

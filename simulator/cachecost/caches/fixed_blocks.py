@@ -174,8 +174,7 @@ class Chain:
             self._use_node(at, place + 1, call)
 
     def _use_node(self, begin: int, place: int, call: int) -> None:
-        """Note that `call` used a node from `begin` on, to the `place`-th of `ends` or in the chain where the last node
-        goes on."""
+        """Note that `call` used a node from `begin` to the `place`-th of `ends`, or to where the last node goes on."""
         is_last = place == len(self.ends) or self.ends[place] > self.cached_end
         end = self.cached_end if is_last else self.ends[place]
         steps, at = list[ChainStep](), self.start
@@ -308,14 +307,12 @@ class Recency:
         self._open = end, matched, most
 
     def _end_nodes(self) -> None:
-        """End the nodes of the latest call: where it left what was there, and where it ended."""
         if self._open is not None:
             end, *places = self._open
             for tokens in places:
                 self._end_node(end, tokens)
 
     def _end_node(self, end: Prefix, tokens: int) -> None:
-        """End a node after the first `tokens` of a prefix."""
         for chain, upto in _chains_to_root(self._of[end], end.tokens):
             if chain.start < tokens <= upto:
                 chain.end_node(tokens, self._calls - 1)
@@ -337,10 +334,7 @@ class Recency:
         return tokens - tokens % self.step
 
     def _send(self, end: Prefix, most: int, shared: SharedTokens | None, computed: int) -> int:
-        """Record the first `most` tokens of what the latest call sent. Returns how many of them are cached.
-
-        It computes what comes after the first `computed` ones, cached or not.
-        """
+        """Record `most` tokens of the latest call, of which it computes those after `computed`; how many are cached."""
         now, readable_at, ttl_s, refreshes = self._latest
         way = ((chain, min(upto, most)) for chain, upto in _chains_to_root(self._chain(end, shared), most))
         chains = [(chain, upto) for chain, upto in way if upto > chain.start]
@@ -364,7 +358,6 @@ class Recency:
         return found
 
     def _cached_blocks(self, chains: list[tuple[Chain, int]], start: int) -> Iterator[tuple[Chain, int, int]]:
-        """The cached blocks after the first `start` tokens: chain, end, and the call that last used each."""
         for chain, upto in chains:
             first = max(start, chain.start) + self.step
             for end in range(first, min(upto, chain.cached_end) + 1, self.step):
@@ -563,7 +556,6 @@ class FixedBlockCache:
 
 
 def _room(rules: ModelRules) -> int | None:
-    """The tokens that the blocks of a server with a capacity hold."""
     if rules.capacity_tokens is None:
         return None
     return max(0, rules.capacity_tokens // rules.step_tokens - rules.null_blocks) * rules.step_tokens

@@ -84,7 +84,6 @@ class FixedUnitCache:
         return unit
 
     def _longest_live(self, end: Prefix, now: float) -> Prefix | None:
-        """The longest unit of a prompt up to `end` that can be read."""
         for node in prefixes_back(end):
             if self.state(node, "5m", None, now) == "live":
                 return node

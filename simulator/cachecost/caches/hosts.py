@@ -218,7 +218,6 @@ class SimulatedHosts(HostCaches):
         return CacheResult(outcomes, cause, losses, cut)
 
     def _earlier_states(self, relatives: Relatives, shared: Prefix, start: float) -> dict[Prefix, State]:
-        """The states of what the calls to compare with cached, and of the prefix that was sent before."""
         near = (relatives.nearest, relatives.latest)
         asked = {one.entry: (one.ttl, one.rules) for one in near if one and one.entry}
         sender = self._lineage.sender(shared)

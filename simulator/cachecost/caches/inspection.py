@@ -110,7 +110,6 @@ class CallInspection(msgspec.Struct, frozen=True):
         return ancestor(self.prompt.end, self.read) if self.read else None
 
     def _find_changed(self) -> Loss | None:
-        """What is lost behind a block or a parameter that changed since an earlier call, and what of it is new."""
         last, found = self.last, []
         if last is None:
             return None
@@ -169,8 +168,7 @@ class CallInspection(msgspec.Struct, frozen=True):
 
     @property
     def _writers(self) -> int:
-        """How many calls of other conversations send what they share before one can read it, besides the latest: a unit
-        ends there only once two prompts have parted."""
+        """How many others send it before one can read it: a unit ends there only once two prompts have parted."""
         return int(self.rules.matching == "units")
 
     def _find_shared_behind(self) -> Loss | None:
@@ -279,10 +277,7 @@ class BreakpointInspection(CallInspection, frozen=True):
         )
 
     def _is_one_prefix(self) -> bool:
-        """Whether what was sent before is of this conversation, or a static prefix that conversations share.
-
-        Some equal tools at the beginning of another list are none: no breakpoint between them helps both lists.
-        """
+        """Whether one breakpoint could serve both: some equal tools at the beginning of another list are no prefix."""
         if self.relatives.line is not None:
             return True
         shared = self.shared
@@ -291,10 +286,7 @@ class BreakpointInspection(CallInspection, frozen=True):
         return shared.depth >= self.prompt.head.depth or self._reaches_minimum(shared)
 
     def _is_fork(self) -> bool:
-        """Whether the call goes on from a place in another call than the one whose messages it repeats.
-
-        A conversation that expired as a whole lost to time, wherever it goes on.
-        """
+        """Whether it goes on from elsewhere than the call whose messages it repeats; not where all of that expired."""
         nearest, latest = self.relatives.nearest, self.relatives.latest
         if nearest and nearest.pool == self.relatives.pool and begins_with(nearest.end, self.shared):
             return False

@@ -347,7 +347,6 @@ def first_message_end(end: Prefix, request: Request) -> Prefix:
 
 
 def _share_of(node: Prefix, was: Sequence[Prefix], sent: Container[tuple[Layer, bytes]]) -> float:
-    """The share of a block that was `sent` before, or that is in a long text of the same layer."""
     new = node.block
     if new is None or (node.layer, new.digest) in sent:
         return float(new is not None)

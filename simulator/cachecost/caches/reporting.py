@@ -253,10 +253,7 @@ class MachineRanges:
 
 
 def _with_answer(node: Prefix, sender: _Sender, prompt: Prompt, sizes: PrefixSizes, rules: ModelRules) -> int:
-    """The most that a call reads of a prompt that ended at `node` and of its answer, where answers are kept.
-
-    What a client wrote in the place of an answer may begin with the same words.
-    """
+    """The most that is read of `node` and its answer: a client's words in its place may begin with the same."""
     if not rules.keeps_answers or not sender.answer or node is prompt.end:
         return 0
     shared = shared_with(node, sender.tail, sizes, rules) + rules.opener_tokens + sender.answer

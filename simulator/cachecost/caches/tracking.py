@@ -94,8 +94,7 @@ def _have_one_life(one: CacheEntry, other: CacheEntry) -> bool:
 
 
 def _answer_alike(one: CacheEntry | None, other: CacheEntry | None, now: float) -> bool:
-    """Whether a call at `now` finds the same in two entries that differ, and leaves the same where the one of the
-    `other` changes."""
+    """Whether a call finds the same in two entries that differ, and leaves the same where `other` changes."""
     if one is None or other is None or not _have_one_life(one, other):
         return False
     return one.state(now) == other.state(now) and other.touched < now  # else it is not touched again

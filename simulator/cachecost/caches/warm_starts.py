@@ -236,7 +236,6 @@ def late_answers(calls: Sequence[SentCall], sizes_of: SizesOf) -> dict[int, floa
 
 
 def _latest_answer(call: SentCall) -> float:
-    """Seconds from the stamp of a call until its answer has begun, at the latest."""
     row, written = call.rules.late_answer, call.billed.write if call.billed else 0
     plausible = row["base"] + row["per_token"] * written if row else 0.0
     return (call.first_token_s or plausible) + call.rounding_s

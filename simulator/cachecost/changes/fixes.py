@@ -252,8 +252,6 @@ def send_shared_first(context: FixContext, steps: Sequence[ReplayStep]) -> Itera
 
 
 class _SharedFirst:
-    """The order of the system prompts and first messages of conversations."""
-
     def __init__(self, steps: Sequence[ReplayStep]) -> None:
         requests = {conversation_of(step.call): step.call.request for step in reversed(steps)}.values()
         self._system = _BlockOrder([request.system.blocks for request in requests])
@@ -303,8 +301,6 @@ class OrderedBlocks(NamedTuple):
 
 
 class _BlockOrder:
-    """Orders blocks of one part of each conversation: what most conversations share first."""
-
     def __init__(self, parts: Sequence[Blocks]) -> None:
         self._counts = Counter(digest for blocks in parts for digest in {block.digest for block in blocks})
         self._first = {block.digest: number for number, block in reversed(list(enumerate(sum(parts, ()))))}
@@ -375,8 +371,7 @@ def same_system(context: FixContext, losses: Sequence[Loss]) -> Iterator[Fix]:
 
 
 def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[ReplayStep], list[Loss]]:
-    """The calls of conversations that share what comes after what differs, sent the other way round; and the losses of
-    all others."""
+    """The calls of conversations that share what comes after what differs; and the losses of all others."""
     conversation_of = context.observed.conversations.conversation_of
     found = with_losses(context, [loss for loss in losses if loss.is_out_of_order])
     others = [loss for loss in losses if conversation_of(context.observed.call(loss.call)) not in found]
@@ -384,7 +379,6 @@ def _reorder_shared(context: FixContext, losses: Sequence[Loss]) -> tuple[list[R
 
 
 def _join_reordered(context: FixContext, fix: Fix | None, reordered: Sequence[ReplayStep]) -> Fix:
-    """The fix with the calls that are sent the other way round, too."""
     if not reordered:
         assert fix is not None
         return fix

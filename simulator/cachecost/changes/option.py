@@ -352,7 +352,6 @@ class _RewrittenConversation:
         return [ask, step.with_change(self._short)]
 
     def _length(self, step: ReplayStep, cut: Thread | None) -> int:
-        """Tokens of the prompt with a summary in the place of all messages up to `cut`."""
         length = self.lengths.get(step.number, 0)
         if cut is None:
             return length
@@ -367,7 +366,6 @@ class _RewrittenConversation:
         return length - self._tokens[cut] + SUMMARY_TOKENS
 
     def _short(self, call: Call) -> Call:
-        """The call with the summary in the place of what it sums up. Breakpoints on that are gone."""
         request = call.request
         if self.cut is None or self.summary is None:
             return call

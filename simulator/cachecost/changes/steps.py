@@ -357,7 +357,6 @@ class ChangedReplay:
         return made._replace(row=replace(made.row, call=number), passes=passes)
 
     def _finds_alike(self, call: Call, before: TrackedCall) -> bool:
-        """Whether every question to the cache and to the lineage has the answer that it had before."""
         made, answers, lineage = before.made, before.answers, self._lineage
         if not made.passes or made.rules is None:
             return True
@@ -544,7 +543,6 @@ class Replays:
         return Usage(max(0, total - end), min(end, total))
 
     def _sent_prompt(self, call: Call) -> Prompt | None:
-        """The prompt of a recorded call, rendered once."""
         if id(call) not in self._sent:
             self._sent[id(call)] = self._prompt(call, self.traffic.setup.preparer())
         return self._sent[id(call)]
@@ -648,10 +646,7 @@ def _edge(text: str) -> int:
 
 
 def _with_tail(request: Request, system: Part, gone: Sequence[int], moved: Sequence[Block]) -> Request:
-    """The request with `moved` at its end, without the system blocks at `gone`.
-
-    A breakpoint stays on its block; on one that is gone, it moves to the one before it, else to the last tool.
-    """
+    """`moved` at its end, without those `gone`, whose breakpoints move to the one before, else to the last tool."""
     thread, message = request.thread, request.thread.message
     assert message is not None and thread.parent is not None
     tail = tuple(

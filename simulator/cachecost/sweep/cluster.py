@@ -132,7 +132,6 @@ class DaskCluster:
                 raise self._differs(worker, stated)
 
     def _wait_for_one(self, running: list[Any]) -> set[Any]:
-        """The tasks that ended; where none does, the workers are looked for."""
         without_worker: float | None = None
         while True:
             try:
@@ -159,6 +158,5 @@ class DaskCluster:
 
 
 def _reason(error: BaseException) -> str:
-    """The first line of an error, in short."""
     text = next(iter(str(error).splitlines()), "") or type(error).__name__
     return text if len(text) <= 160 else f"{text[:160]}…"

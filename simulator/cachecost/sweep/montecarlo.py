@@ -380,8 +380,7 @@ class VisitTable:
 
 
 class _Lookup(NamedTuple):
-    """A pass of an attempt that has usage. Only the first pass of a call with server tools has an answer: its output,
-    and the uses of server tools."""
+    """A pass of an attempt that has usage. Only the first one of a call with server tools has an answer."""
 
     prompt: Prompt
     sizes: PrefixSizes
@@ -603,8 +602,6 @@ def seeded_rules(rules: RuleBook, draw: Draw, seed: int = 0) -> RuleBook:
 
 
 class _Bills:
-    """Usage and dollars of every case of every visit. Dollars are whole units, so that sums are exact."""
-
     def __init__(self, table: VisitTable) -> None:
         costs = [[visit.prices.total_cost(usage) for usage in visit.usages] for visit in table.visits]
         exponents = [cost.normalize().as_tuple().exponent for row in costs for cost in row]
@@ -622,7 +619,6 @@ class _Bills:
 def _run_seeds(
     calls: Sequence[Call], table: VisitTable, bills: _Bills, draw: Draw, seeds: Sequence[int]
 ) -> tuple[NDArray[np.object_] | Ints, Ints]:
-    """Units and tokens of each seed, after all visits."""
     times = draw_times(main_calls(calls), draw, seeds)
     caches = SeedCaches(table.entries, seeds, 2 * sum(len(visit.writes) for visit in table.visits))
     units = np.zeros(len(seeds), dtype=bills.type)

@@ -326,7 +326,6 @@ class Store:
         return StoredRows(tuple(map(self._table, names)), self.axes)
 
     def _table(self, value: str) -> Path:
-        """Where the rows of a value of the first axis go."""
         if self.out.suffix:
             return self.out
         return (self.out / f"{self.axes[0]}={safe_name(value)}" if self.axes else self.out) / f"rows{self.suffix}"
@@ -395,10 +394,7 @@ def exclusive_store(out: Path, axes: Sequence[str], about: dict[str, Any], resum
 
 
 def _lock(folder: Path) -> int:
-    """A descriptor of the lock file, locked. A sweep that ends removes the folder: then it is made again.
-
-    Raises InUse, OSError.
-    """
+    """A descriptor of the locked file. The folder, which a sweep removes, is made again. Raises InUse, OSError."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:

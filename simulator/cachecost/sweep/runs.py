@@ -125,7 +125,6 @@ def load_sweep(
 
 
 def _axis_faults(folder: Path, placed: PlacedValue, axis: Axis) -> list[Fault]:
-    """What is wrong with each value of an axis by itself."""
     faults: list[Fault] = []
     if axis.path.partition(".")[0] in NOT_IN_CELLS:
         return [Fault(f"--grid {axis.path}:", "expected a key that changes the cost; this one is only reported")]

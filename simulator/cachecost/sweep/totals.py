@@ -160,10 +160,7 @@ class PlanStore:
         return plan
 
     def _add_calls(self, plan: AgentPlan, calls: Iterator[Call]) -> None:
-        """Add the calls, and new shapes and routes, to the plan.
-
-        Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs.
-        """
+        """Raises NotShared where the API edits a request, or which breakpoints it accepts depends on their TTLs."""
         shapes, routes = Numbering(), Numbering()
         last: Mapping[str, Any] | None = None
         params = 0
@@ -465,8 +462,6 @@ def compute_totals(table: CallTable, ttl: TTL) -> Totals:
 
 
 class _Bill:
-    """What calls at the same prices use: tokens, summed up before they are priced."""
-
     __slots__ = ("input", "output", "prices", "read", "write_1h", "write_5m")
 
     def __init__(self, prices: Prices) -> None:

@@ -93,7 +93,6 @@ def share_items(
 
 
 def _here(name: str, work: Callable[[Item], Result], items: Iterable[Item], jobs: int) -> Iterator[Result]:
-    """`work` of each item in processes of this machine. Raises CannotEvaluate."""
     try:
         yield from share_work(work, items, jobs)
     except BrokenProcessPool:

@@ -357,7 +357,6 @@ class BilledLengths:
         return BilledSizes(self, call, points.shared, points.count, prompt.head.tokens, ratios)
 
     def _own_bill(self, call: int, key: PromptKey) -> OwnBill | None:
-        """The bill of a prompt from another call than `call`; None: it has none."""
         total = find_other_bill(self.prompts.get(key), call)
         if total is None:
             return None
@@ -374,8 +373,7 @@ def _place(prefix: Prefix) -> Place:
 
 
 def _points(anchors: BilledLengths, call: int, end: Prefix, known: Container[Prefix], before: Point) -> list[Point]:
-    """The point of each prefix up to `end` that other calls' bills give, from the one that is `known` on, which ends
-    `before`. Around hidden blocks the estimates are points, too."""
+    """The points of other calls' bills, from the `known` one on. Around hidden blocks the estimates are points, too."""
     found = list[Point]()
     hiding = list[Prefix]()
     for node in new_prefixes(end, known)[0]:

@@ -140,7 +140,6 @@ def prose_of_texts(texts: Sequence[str]) -> str:
 
 
 def _take_scripts(texts: Sequence[str]) -> tuple[dict[str, int], Sequence[str]]:
-    """The share of each of SCRIPTS, of `WHOLE`, and what is left of the texts."""
     if all(map(str.isascii, texts)):
         return {}, texts
     left = whole = _bytes_of(texts)

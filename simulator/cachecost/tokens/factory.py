@@ -81,7 +81,6 @@ def chosen_counter() -> str | None:
 
 
 def _tokenizer_counter(generation: str, name: str) -> TextCounter:
-    """The counter of that name in `tokenizers.py`, which is imported where it is used."""
     from cachecost.tokens import tokenizers
 
     makers = {

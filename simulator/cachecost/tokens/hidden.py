@@ -112,10 +112,7 @@ def has_citations(request: Request) -> bool:
 
 
 def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head: int) -> tuple[int, int, int]:
-    """(before the definitions, at the head of the messages, after the last block).
-
-    If a forced choice is assumed to invalidate nothing, all its tokens come after the last block.
-    """
+    """(before the definitions, at the head of the messages, after the last block: all, if a choice changes nothing)."""
     added, prompts = rules.hidden, rules.hidden.tool_prompt
     if not prompts or not _has_tools(request):
         return 0, 0, 0
@@ -137,5 +134,4 @@ def _tool_prompt(request: Request, rules: ModelRules, places: ModelPlaces, head:
 
 
 def _has_tools(request: Request) -> bool:
-    """Whether the request has tool definitions, web search and web fetch in the system layer included."""
     return bool(request.tools.blocks) or any(block.kind == "tool" for block in request.system.blocks)

@@ -263,7 +263,6 @@ def search_result(content: Content) -> BlockParts:
 
 
 def _document_parts(content: Content, named: BlockParts, inside: BlockParts) -> BlockParts:
-    """The parts of a document; sentences are estimated by length where its text is not read."""
     cited = 0
     if cites_sources(content):
         cited = sum(max(1, len(SENTENCE.findall(text))) for text in inside.texts if text.strip())
@@ -345,7 +344,6 @@ def well_formed(text: str) -> str:
 
 
 def _text(content: Content) -> BlockParts:
-    """A text; each citation in an answer that is sent again has an overhead."""
     citations = content.get("citations")
     return BlockParts(
         (str(content.get("text") or ""),), nonzero(cited=len(citations) if isinstance(citations, list) else 0)

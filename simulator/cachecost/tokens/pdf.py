@@ -150,7 +150,6 @@ def shows_more(reader: PdfReader, most: int) -> bool:
 
 
 def _in(resources: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    """The names of a kind of resources, and what each stands for."""
     found = resources.get(kind)
     return ((name, one.get_object()) for name, one in (found.get_object() if found else {}).items())
 

@@ -138,7 +138,6 @@ class TextCounter:
         return round(tokens)
 
     def _count_once(self, digest: bytes, kind: str, read: Callable[[], BlockParts]) -> BlockCount:
-        """The count of these parts, from disk where stored."""
         if self._disk and (known := self._disk.get(digest)):
             return known
         parts = read()

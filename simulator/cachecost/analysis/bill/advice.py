@@ -158,7 +158,6 @@ def find_present(account: BillAccount, in_scope: InScope) -> PresentClient | Non
 
 
 def _ttl_advice(account: BillAccount, present: PresentClient, name: str) -> Advice:
-    """The other TTL."""
     setting, ttl = client_settings().settings[name], "5m" if present.ttl == "1h" else "1h"
     price = partial(saved_by_hour if ttl == "1h" else saved_by_five_minutes, in_scope=present.includes)
     kind = "main-ttl" if name == "main_ttl" else "sub-agents-ttl"
@@ -192,10 +191,7 @@ def _window_advice(account: BillAccount, present: PresentClient) -> Iterator[Adv
 
 
 def _log_advice(account: BillAccount) -> Iterator[Advice]:
-    """What `explain` finds in the logs of an account, a piece a change of `whatif`, of the calls that count.
-
-    Nothing where nothing was lost, or the log is long.
-    """
+    """What `explain` finds in the logs; nothing where nothing was lost, or the log is long."""
     from cachecost.base.errors import CannotEvaluate
 
     logged = account.logged

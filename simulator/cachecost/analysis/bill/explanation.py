@@ -71,7 +71,6 @@ class PaidSpan(NamedTuple):
 
 
 def _spans_of(made: SimulatedCall, bill: BilledCall, bills: Sequence[BilledCall | None]) -> Iterator[PaidSpan]:
-    """What the bill of a call shows to have been paid again; `bills` are those of all calls."""
     if made.row.error is not None or made.rules is None or not made.passes:
         return
     losses = list[tuple[Loss, BilledCall | None]]()
@@ -111,7 +110,6 @@ def _find_request_rewrites(
 
 
 def _cached_after(bill: BilledCall, rules: ModelRules | None) -> int:
-    """The tokens that are cached after a call, as its bill shows."""
     return bill.total_input if rules is not None and rules.is_automatic else bill.cached
 
 
@@ -353,8 +351,7 @@ def explain_account(account: BillAccount) -> Explanation:
 def _as_finding(
     rewrite: BilledRewrite, numbers: Mapping[int, tuple[int, int | None]], usd: Decimal | None = None, fix: str = ""
 ) -> Finding:
-    """`usd` is what the fix nets; None: what was written again costs. `numbers` are the place of each call in the order
-    of time, by its `id()`: among all calls, and within its session with its sub-agents."""
+    """`usd` is what the fix nets; None: what was written again costs. `numbers` has places by the `id()` of calls."""
     code, call = causes()[rewrite.cause], rewrite.call
     number, in_session = numbers[id(call)]
     return Finding(

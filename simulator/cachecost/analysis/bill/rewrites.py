@@ -102,8 +102,7 @@ def find_evidence(rewrite: Rewrite) -> CauseEvidence:
 
 
 def _find_causes(rewrite: Rewrite) -> Iterator[CauseEvidence]:
-    """In the order in which they decide: what content, model, speed and time show, then what the API reported, then
-    what may only have happened at the same moment."""
+    """In the order in which they decide; what may only have happened at the same moment comes last."""
     call, before, state, idle, rules = rewrite.call, rewrite.before, rewrite.state, rewrite.idle_s, rewrite.rules
     yield from _find_events(rewrite, "first")
     if call.upstream != before.upstream:
@@ -144,7 +143,6 @@ def _find_causes(rewrite: Rewrite) -> Iterator[CauseEvidence]:
 
 
 def _find_events(rewrite: Rewrite, decides: str = "") -> Iterator[CauseEvidence]:
-    """What happened between the two calls, as far as it can change this part of the prompt."""
     is_reached = {"static": rewrite.is_static, "not kept": not rewrite.keeps_static, "any": True}
     for one in cause_events():
         if one.decides == decides and rewrite.has(one.event) and is_reached[one.lost]:

@@ -346,7 +346,6 @@ def _question_defaults(main: VariantRun, covered: Set[str]) -> Iterator[Assumpti
 
 
 def _try_assumption(main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> Assumption:
-    """The assumption with what the comparison says at its other values."""
     stated = Assumption(spec.name, spec.why, spec.source)
     if spec.set is None:
         return stated
@@ -420,7 +419,6 @@ def _judge_range(
 def _judge_values(
     stated: Assumption, spec: AssumptionSpec, comparison: Comparison, trials: Trials, claims: Sequence[Claim]
 ) -> Assumption:
-    """What the claims become at each tried value."""
     key = (spec.set or [""])[0].rpartition(".")[2]
     what = "pauses of" if key in ("turn", "loop") else key.replace("_", " ")
     changes, sentences = False, list[str]()
@@ -480,7 +478,6 @@ def assumptions_of(
 
 
 def _token_counts(summary: Summary) -> Iterator[Assumption]:
-    """Whether the error margin of the counts is wider than the lead."""
     best = summary.best
     margin = max((line.error_margin for line in complete(summary.lines)), default=0.0)
     if best is None or not margin or not best.is_priced:
@@ -495,7 +492,6 @@ def _token_counts(summary: Summary) -> Iterator[Assumption]:
 
 
 def _variants(summaries: Sequence[Summary], shipped: Comparison | None) -> Iterator[Assumption]:
-    """Rules and prices of another day, and the variants of the same day."""
     main, day = summaries[0], summaries[0].comparison.as_of
     others = [one for one in summaries[1:] if one.comparison.as_of != day]
     others += [summarise(shipped)] if shipped is not None else []
@@ -542,8 +538,7 @@ def _never_missed(summary: Summary, asked: Sequence[str]) -> Iterator[Assumption
 
 
 def _equal_output(main: VariantRun, summary: Summary) -> Assumption:
-    """The break-even output length of the strategies that the question is about, else of the one that needs to save the
-    least."""
+    """Of the strategies that the question is about, else of the one that needs to save the least."""
     source = "that the scenario states" if main.scenario.conversation.synthetic else "of the recording"
     name, best = f"The answers are those {source}, equally long in every strategy", summary.best
     if best is None:

@@ -169,10 +169,7 @@ class Netting:
             self._settled = {key for key in self._settled if key[0] != "ttl_expired"}
 
     def _choose_fix(self, losses: Sequence[Loss], best: _Choice | None) -> _Choice | None:
-        """The fix that saves most, for the calls in whose scope it does; None: none saves anything.
-
-        `best` is the one for all calls.
-        """
+        """The one that saves most, for the calls in whose scope it does; `best` is for all calls. None: none saves."""
         scope_of = partial(FIXERS[losses[0].cause].scope, self.observed.conversations)
         for tries in range(MOST_TRIES):
             if tries:
@@ -252,7 +249,6 @@ def _group_by_cause(observed: ObservedReplay) -> dict[Cause, list[Loss]]:
 
 
 def _paid_again(observed: ObservedReplay, losses: Sequence[Loss]) -> dict[int, Decimal]:
-    """USD by recorded call."""
     return {observed.number(loss.call): observed.paid_again(loss) for loss in losses}
 
 

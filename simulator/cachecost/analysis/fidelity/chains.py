@@ -60,10 +60,7 @@ RULES = {ALIVE: ("12 alive",), EXPIRED: ("12 expired",)}
 
 @dataclass(frozen=True, slots=True)
 class _StepPrediction:
-    """How many tokens a step reads, and why (`standing`); the length (`whole`) and TTL of the prefix before it.
-
-    `doubt` is why the step is not knowable, "" if it is.
-    """
+    """What a step reads, and why; length and TTL of the prefix before it. `doubt`: why it is not knowable, or ""."""
 
     read: int
     standing: str
@@ -82,8 +79,6 @@ def check_steps(
 
 
 class _TranscriptCheck(RecordingCheck):
-    """A transcript while it is checked, step by step."""
-
     def __init__(
         self, steps: Sequence[SessionCall], source: str, rules: RuleBook, prices: PriceBook, host: str
     ) -> None:

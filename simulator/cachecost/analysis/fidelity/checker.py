@@ -215,8 +215,6 @@ class FidelityChecker:
 
 
 class _LogCheck(RecordingCheck):
-    """A request log while it is checked: its prompts, its bills, its caches."""
-
     def __init__(self, checker: FidelityChecker, source: str) -> None:
         super().__init__(source, checker.prices)
         self.checker = checker
@@ -326,10 +324,7 @@ class _LogCheck(RecordingCheck):
             self.machines.add(case.prompts[0], usage.read, case.bill_usage.output_tokens)
 
     def _keep_found_prefix(self, case: _Case, sizes: KnownSizes, verdict: BillVerdict) -> BillVerdict:
-        """Keep what the bill proves to be cached, although no recorded call wrote it, for later calls.
-
-        It was written before the recording began, or kept alive by others.
-        """
+        """Keep what a bill proves to be cached: written before the recording, or kept alive by others."""
         breakpoints = case.prompts[0].breakpoints
         found, ttl = verdict.found, str(breakpoints[-1].ttl) if breakpoints else "5m"
         if verdict.kind == "unknown" and found is None and case.rules.assumptions.warm_start == "as_billed":

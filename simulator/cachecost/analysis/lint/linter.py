@@ -301,10 +301,7 @@ def _lint_pairs(
 
 
 class _Pairing:
-    """Finds the call that each goes on from: as sessions are found, or one with nearly the same messages.
-
-    `before` holds the number of that call by the number of each that has one.
-    """
+    """Finds the call that each goes on from (`before`): as sessions are found, or by nearly equal messages."""
 
     def __init__(self) -> None:
         self.before: dict[int, int] = {}

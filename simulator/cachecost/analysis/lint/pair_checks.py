@@ -198,7 +198,6 @@ def _set_field(params: dict[str, Any], path: tuple[str, ...], value: Any) -> dic
 
 
 def _value_text(value: Any) -> str:
-    """A value as the request has it, cut where it is long."""
     text = "not set" if value is None else value_text(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 

@@ -89,8 +89,7 @@ def _check_breakpoints(loaded: LoadedRequest) -> Iterator[LintFinding]:
 
 
 def _check_features(loaded: LoadedRequest) -> Iterator[LintFinding]:
-    """A breakpoint in a message thread; automatic caching, threads and compaction on a host without them, and each TTL
-    that the host does not accept."""
+    """What a host lacks: breakpoints in threads, automatic caching, threads and compaction, and TTLs."""
     thread = loaded.request.message_thread
     if thread is None and loaded.request.params.get("thread"):
         thread = MessageThread("", len(loaded.every))

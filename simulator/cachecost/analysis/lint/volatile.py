@@ -140,7 +140,6 @@ def excerpt_around(text: str, at: int, before: int = BEFORE, after: int = AFTER)
 
 
 def _show_part(text: str, start: int, end: int) -> str:
-    """The characters from `start` to `end`; a key may begin before them and go on after them."""
     shift = max(0, start - KEY_LENGTH)
     spans = [(one + shift, other + shift) for one, other in keys_in(text[shift : end + KEY_LENGTH])]
     characters = (
@@ -313,7 +312,6 @@ def only_words_changed(old: str, new: str) -> bool:
 
 
 def _mask(text: str) -> str:
-    """The text with every candidate taken out."""
     parts, last = [], 0
     for one in find_volatile_words(text):
         parts.append(text[last : one.start])

@@ -323,7 +323,6 @@ class NextSession:
         return found if self.conversation is None else self._simulate_rows(found, self.conversation, asked)
 
     def _simulate_rows(self, found: NextChoice, known: LastConversation, asked: NextRequest) -> NextChoice:
-        """The same with the simulation's figures where a request can be simulated."""
         at = asked.at if known.is_timed else known.last.start
         new = self.state.typical_new_tokens if asked.new_tokens is None else asked.new_tokens
         unknown = Message.of("user", (given_block("text", "user", "next message", new),))

@@ -86,8 +86,7 @@ def session_state(
 
 
 def _cache_after(main: Sequence[BilledCall], find: FindModel) -> CachedPrefix:
-    """The cache after the last call. What came before the last write for an hour, or else the last write, is no part
-    of it."""
+    """The cache after the last call, without what came before the last write for an hour, or else the last write."""
     hours = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[3])
     writes = (at for at in range(len(main) - 1, -1, -1) if main[at].tokens[2])
     state: CachedPrefix | None = None
@@ -112,8 +111,7 @@ def static_prefix(main: Sequence[BilledCall], earlier: int = 0) -> int:
 
 
 def _total_cost(calls: Sequence[BilledCall], find: FindModel) -> Decimal | None:
-    """USD of all calls; None where a price is not known. Calls with the same prices are summed before they are
-    priced."""
+    """USD; None where a price is not known. Calls with the same prices are summed before they are priced."""
     sums: dict[tuple[str, str, int | None, tuple[str, ...]], list[int]] = {}
     models: dict[tuple[str, str, int | None, tuple[str, ...]], BilledModel] = {}
     total = ZERO

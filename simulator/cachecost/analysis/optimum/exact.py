@@ -102,7 +102,6 @@ def exact(
 
 
 def _choices(slot: PlanSlot, plan: _PartialPlan, begins: bool) -> Iterator[Breakpoints | None]:
-    """The breakpoints that a call may have after this plan; None: it is not made."""
     begun = [breakpoints for train, breakpoints in plan.trains if train == slot.train]
     if slot.is_optional and not begun:
         yield None
@@ -133,8 +132,6 @@ def breakpoint_sets(step: PlanStep) -> Iterator[Breakpoints]:
 
 
 class _Bound:
-    """A lower bound of the cost of the remaining calls, given what is cached before them."""
-
     def __init__(self, evaluator: PlanEvaluator, slots: Sequence[PlanSlot], has_extras: bool) -> None:
         sent = [slot.step.sent for slot in slots if not slot.is_optional]
         tree = BlockTree(sent)

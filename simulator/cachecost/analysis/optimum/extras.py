@@ -87,7 +87,6 @@ def proposals(evaluator: PlanEvaluator, tree: BlockTree, steps: Sequence[PlanSte
 
 
 def _find_trains(evaluator: PlanEvaluator, cache: TouchTrackingCache, done: StepResult) -> Iterator[Proposal]:
-    """Keep-alives that bridge the pause before a call, with the entry's TTL and with 1h."""
     now, stop = done.step.sent.start, done.outcome.hit
     for node in takewhile(lambda node: node is not stop, prefixes_back(done.step.sent.prompt.end)):
         if (used := cache.last.get(node)) and used[2].state(now) == "expired":

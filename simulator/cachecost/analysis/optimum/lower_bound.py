@@ -101,8 +101,6 @@ class _SameLengths(NamedTuple):
 
 
 class _Special(NamedTuple):
-    """A special call, then the later ones."""
-
     event: CallPass
     later: _Special | None
 
@@ -311,7 +309,6 @@ class BlocksByCall:
 
 
 def _tokens_before(event: CallPass, prefix: Prefix) -> int:
-    """Tokens up to the block that ends `prefix`."""
     return event.tokens(prefix.parent) if prefix.parent is not None else 0
 
 

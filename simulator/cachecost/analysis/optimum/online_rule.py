@@ -291,8 +291,6 @@ def is_always_legal(rule: OnlineRule) -> bool:
 
 
 class _RuleSearch:
-    """Evaluates rules on the calls of an evaluator."""
-
     def __init__(self, evaluator: PlanEvaluator) -> None:
         self._evaluator = evaluator
         self._costs = PlacementCosts(evaluator)

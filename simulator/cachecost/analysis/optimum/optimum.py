@@ -309,7 +309,6 @@ class _Finder:
         )
 
     def _plan(self, presets: Sequence[PresetResult]) -> tuple[list[PlanStep], bool]:
-        """The cheapest plan, and whether it is provably optimal."""
         evaluator, sent = self._evaluator, self._evaluator.sent
         best = best_of(presets)
         plan, usd = best.steps, best.usd

@@ -345,7 +345,6 @@ class AlikePrompts:
             yield cache_keys_of(request, of_call), hidden
 
     def _find_rules(self, terms: ReplaySetup) -> list[ModelRules | None]:
-        """The rules of each call; None where it cannot be evaluated."""
         found = list[ModelRules | None]()
         for call in self._calls:
             try:

@@ -78,7 +78,6 @@ class _SpanPrices:
         )
 
     def _part(self, begin: int, end: int, price: Decimal, state: BlockState) -> Decimal:
-        """The tokens from `begin` to `end`, which leave the blocks in a state."""
         if end <= begin:
             return ZERO
         found = self._known.get((begin, end, state))
@@ -158,7 +157,6 @@ class Choices:
         held: TTL | None,
         ends: Sequence[Prefix],
     ) -> tuple[Prefix | None, Prefix | None]:
-        """The last block written with 1h, and the last one written at all; None: none is."""
         accepted = self._accepted_ttls(event)
         hours = (None, *ends) if "1h" in accepted else (None,)
         options: list[tuple[Prefix | None, Prefix | None]] = []

@@ -94,7 +94,6 @@ class TTLCosts:
         return known[asked]
 
     def _options_at(self, tail: Tail, seen: SeenBlock) -> list[tuple[Decimal, tuple[Tail, SeenBlock] | None]]:
-        """What can be done with a block at a call, each as (cost, what the next call finds)."""
         following = tail.next
         if seen is None and following is not None and self._is_written_at_once(tail, following):
             return [(tail.event.sent.prices.write_5m, (following, "1h"))]
@@ -168,7 +167,6 @@ class TTLCosts:
             yield from ((read, after) for _, after in self._own(tail, state))
 
     def _own(self, tail: Tail, state: BlockState) -> Iterator[Option]:
-        """What the call itself can do: read what lives, write what does not, or send the block as it is."""
         event, prices, tokens = tail.event, tail.event.sent.prices, tail.block.tokens
         if state is None or not is_alive(state, event):
             pending = None if is_ready(state, event.start) else state
@@ -185,7 +183,6 @@ class TTLCosts:
             yield prices.write_5m * tokens, _touch_block(state, event, state.ttl)
 
     def _beside(self, tail: Tail, state: BlockState) -> Iterator[Option]:
-        """Keep-alives since the last use, or a call that writes just before this one."""
         event, rules = tail.event, tail.event.sent.rules
         prices = self._cheapest[rules.model]
         read = event.sent.prices.read * tail.block.tokens
@@ -208,12 +205,10 @@ class TTLCosts:
 
 
 def _may_last(tail: Tail) -> bool:
-    """Whether a call can make what it reads live an hour."""
     return tail.may_extend and "1h" in tail.event.sent.rules.accepted_ttls
 
 
 def _reads_cost_more(prices: Prices) -> bool:
-    """Whether it is cheaper to send a block again than to read it."""
     return prices.read > prices.input or prices.read > prices.write_5m
 
 

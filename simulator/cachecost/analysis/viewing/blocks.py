@@ -153,7 +153,6 @@ def _size_as_rendered(one: Pass, usage: Usage) -> list[SentBlock]:
 
 
 def _state_at(usage: Usage, start: int, end: int) -> BlockState:
-    """The state of the middle of a block."""
     limit = 0
     for tokens, state in zip((usage.read, usage.write_1h, usage.write_5m), CHARGED, strict=False):
         limit += tokens

@@ -74,7 +74,6 @@ def parse_actions(names: Sequence[str], calls: Sequence[Call]) -> list[SettingCh
 
 
 def _change_setting(name: str, kind: str, value: str) -> SettingChange | str:
-    """Another model or parameter, or what is wrong with the value."""
     if kind == "model":
         return SettingChange(name, MODEL.to(value), f"{SAME_OUTPUT}, and as many", value)
     chosen, _, tool = value.partition(":")
@@ -161,7 +160,6 @@ def price_actions(
 def _price_switches(
     profile: RecordingProfile, pricing: AlternativePricing, switches: Sequence[SettingChange], at: int
 ) -> list[Action]:
-    """What the calls of a conversation cost with each change after its call `at`, and without."""
     steps, base = as_sent(profile.traffic.calls), pricing.base
     conversation, last = conversation_of(steps[at - 1].call), steps[at - 1].call
     mine = [one for one in steps if conversation_of(one.call) == conversation and base[one.number - 1].error is None]

@@ -160,7 +160,6 @@ class AlternativePricing:
         return self.replay_once(options).saving
 
     def _cold_replays(self) -> Replays:
-        """All that start cold share what they render and count."""
         self._cold = self._cold or self.replays.cold()
         return self._cold
 
