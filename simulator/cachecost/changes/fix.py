@@ -374,7 +374,6 @@ EFFORT, FORMAT = body_field("output_config", "effort"), body_field("output_confi
 CITABLE = frozenset({"document", "search_result"})
 """Kinds of content on which citations are enabled: on all of a request, or on none."""
 WEB_USE = frozenset({"server_tool_use", "web_search_tool_result", "web_fetch_tool_result"})
-CODE_RESULT = "code_execution_tool_result"
 SKILLS, TASK_BUDGET = body_field("container", "skills"), body_field("output_config", "task_budget")
 
 
@@ -480,7 +479,7 @@ class _SettingsChange:
                     for on in (True, False) if block.kind in CITABLE else ():
                         if block.has_citations is on:
                             self._as_sent.setdefault((on, _cited(block, False).digest), block)
-        uses_skills = any(kind.endswith(CODE_RESULT) for kind in kinds)
+        uses_skills = any(kind.endswith("code_execution_tool_result") for kind in kinds)
         return SystemSettings((b"",) if kinds & WEB_USE else (), cited, uses_skills, None)
 
     def can_send(self, wanted: Sequence[SystemSettings]) -> bool:

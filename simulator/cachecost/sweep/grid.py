@@ -17,7 +17,6 @@ from cachecost.base.yaml_text import ExactNumber, PlacedValue, SourcePlace
 from cachecost.conversations.input_files import is_url, shown_name
 
 RECORDING = "conversation.recording"
-WILD = frozenset("*?[")
 NOT_IN_CELLS = (
     *("variants", "published_figures", "sweep", "budget", "compare_to", "question_about", "assumptions"),
     "conclusion",
@@ -101,7 +100,7 @@ def _expand_recordings(axis: Axis, folder: Path, faults: list[Fault]) -> Axis:
         return axis
     values: list[Any] = []
     for value in axis.values:
-        is_wild = isinstance(value, str) and not WILD.isdisjoint(value)
+        is_wild = isinstance(value, str) and not set("*?[").isdisjoint(value)
         found = [value]
         if is_wild and not is_url(value):
             found = sorted(path.relative_to(folder).as_posix() for path in folder.glob(value))

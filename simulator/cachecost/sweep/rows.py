@@ -184,7 +184,6 @@ def _write_parquet(path: Path, axes: Sequence[str], rows: Iterable[SweepRow]) ->
             writer.write_table(pa.Table.from_batches(group, schema).combine_chunks())
 
 
-_encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(SweepRow)
 
 
@@ -199,7 +198,7 @@ class PartFile(NamedTuple):
 
 def write_part(folder: Path, rows: Sequence[SweepRow]) -> Path:
     """Write the rows as a part, whole or not at all; its name says what is in it. Raises OSError."""
-    content = _encoder.encode_lines(rows)
+    content = msgspec.json.Encoder().encode_lines(rows)
     path = folder / _name(content)
     write_whole(path, content)
     return path

@@ -95,9 +95,6 @@ class Ratios(NamedTuple):
         return cls(median(factors), median(factors))
 
 
-AS_ESTIMATED = Ratios(1.0, 1.0)
-
-
 class BilledPath:
     """The billed points from the start of a prompt, in order. Going on costs work for what is new.
 
@@ -351,7 +348,7 @@ class BilledLengths:
         ratios = self._usual_ratios.get(prompt.head) if call == NO_CALL else None
         if ratios is None:
             others = [one for number, one in self.totals.get(prompt.head, {}).items() if number != call]
-            ratios = Ratios.of(others, prompt.head.tokens) if others else AS_ESTIMATED
+            ratios = Ratios.of(others, prompt.head.tokens) if others else Ratios(1.0, 1.0)
             if call == NO_CALL:
                 self._usual_ratios[prompt.head] = ratios
         return BilledSizes(self, call, points.shared, points.count, prompt.head.tokens, ratios)

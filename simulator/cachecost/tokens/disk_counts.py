@@ -37,7 +37,6 @@ COUNTED_BY = {
     "native-mistral": "mistral-common",
 }
 """The package whose version counts for a tokenizer."""
-PDF_READER = "pypdf"
 WRITTEN_AT_ONCE = 500
 CODE = (".py", ".toml")
 
@@ -47,7 +46,7 @@ def counts_version(key: str) -> int:
     """A digest of everything that determines a tokenizer's counts: its package, the one that reads PDFs, and the code
     and data that read a block.
     """
-    digest = blake2b(f"{version(COUNTED_BY[key])} {version(PDF_READER)}".encode(), digest_size=6)
+    digest = blake2b(f"{version(COUNTED_BY[key])} {version('pypdf')}".encode(), digest_size=6)
     for package in ("cachecost.tokens", "cachecost.prompts"):
         for path in sorted(files(package).iterdir(), key=lambda one: one.name):
             if path.name.endswith(CODE):

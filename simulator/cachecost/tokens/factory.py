@@ -112,7 +112,6 @@ COUNTERS: dict[str, Callable[[str], TokenCounter]] = {
 }
 TEXT_COUNTERS = ("ctok", "tiktoken")
 """Counters of text between two billed lengths."""
-PLANNED = (CALIBRATED, "count_tokens")
 OF_CLAUDE = {"ctok": "ctok has Claude's tokenizers", "count_tokens": "count_tokens is Anthropic's API"}
 """Counters that know no other maker's models, and why."""
 
@@ -141,7 +140,7 @@ def make_counter(name: str, generation: str) -> TokenCounter:
         )
     if name in COUNTERS:
         return COUNTERS[name](generation)
-    planned = name in PLANNED
+    planned = name in (CALIBRATED, "count_tokens")
     why, near = ("is not there yet", "") if planned else ("is unknown", nearest(name, COUNTERS))
     raise CannotEvaluate(f"--tokens {name} {why}: expected one of {', '.join(COUNTERS)}{near}")
 

@@ -38,7 +38,6 @@ UNSEEN = ("unseen_image", "unseen_pdf")
 """What only a URL or a file id names: a range of what was recorded, as bills of single files tell no distribution."""
 KINDS = (*FITTED, *SCRIPTS, *UNSEEN)
 FILES = ("image", "pdf", *UNSEEN)
-SERVER_CALLS = ("server_tool_use",)
 MCP = ("mcp_tool_use", "mcp_tool_result")
 CALLS = ("tool_use", "tool_result")
 
@@ -62,7 +61,7 @@ def content_kind(block: Block, facts: Mapping[str, int], prose: str) -> str:
     """Which of KINDS a block is, by its own kind, the facts of its content, and the blend of its texts."""
     if block.kind in MCP or "mcp" in facts:
         return "mcp"
-    if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind in SERVER_CALLS:
+    if (is_server_result(block.kind) and block.kind != "tool_result") or block.kind == "server_tool_use":
         return "server"
     if block.kind in THINKING:
         return "thinking"

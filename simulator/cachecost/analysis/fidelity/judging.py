@@ -365,7 +365,6 @@ RULES: dict[str, str] = {
     "15 one TTL": "what is written is charged at its breakpoint's TTL",
 }
 """The rules that a recorded call can exercise, by the rulebook's numbers."""
-IN_TRANSCRIPTS = ", in transcripts"
 
 
 def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
@@ -376,7 +375,7 @@ def evidence_of(judgements: Sequence[Judgement]) -> list[Evidence]:
     requests = [one for one in judgements if not one.is_identity]
     steps = [one for one in judgements if one.is_identity]
     rows = [_build_row(rule, words, requests) for rule, words in RULES.items()]
-    identities = (_build_row(rule, words, steps, f"{rule}{IN_TRANSCRIPTS}") for rule, words in RULES.items())
+    identities = (_build_row(rule, words, steps, f"{rule}, in transcripts") for rule, words in RULES.items())
     return [*rows, *(row for row in identities if row.seen or row.contradicted)]
 
 
