@@ -293,7 +293,6 @@ class Recency:
             self._evict(capacity, tokens)
 
     def _match_nodes(self, end: Prefix, chains: list[tuple[Chain, int]], most: int, computed: int) -> None:
-        """End a node where a call leaves what is there, before it adds to that."""
         matched = 0
         for chain, upto in reversed(chains):
             matched = min(upto, chain.cached_end)

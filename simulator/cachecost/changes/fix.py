@@ -488,7 +488,6 @@ class _SettingsChange:
         return all(setting or not is_used for setting, is_used in pairs)
 
     def conversations(self, wanted: Sequence[SystemSettings]) -> list[list[ReplayStep]]:
-        """All conversations, each with the settings that are wanted for it."""
         return [
             [step.with_change(partial(self._put, wanted=one)) for step in steps]
             for steps, one in zip(self._conversations, wanted, strict=True)

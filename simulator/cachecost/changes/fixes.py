@@ -113,7 +113,6 @@ WantedBreakpoint = tuple[int, Prompt, ModelRules, int]
 
 
 def _place_breakpoints(context: FixContext, wanted: Sequence[WantedBreakpoint]) -> Fix:
-    """Breakpoints at the blocks that are wanted, or at the nearest ones before that allow it."""
     requests: dict[int, Request] = {}
     for position, prompt, rules, depth in wanted:
         sent = context.observed.call(position).request
@@ -259,7 +258,6 @@ class _SharedFirst:
         self._parts, self._threads = PartPool(), ThreadCorrections()
 
     def reorder(self, call: Call) -> Call:
-        """The call with its blocks in order; each breakpoint stays on its block."""
         request = call.request
         first = request.thread.beginning
         system, message = self._system.order(request.system.blocks), self._message.order(first.message_blocks)

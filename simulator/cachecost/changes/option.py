@@ -383,7 +383,6 @@ class _RewrittenConversation:
         return replace(call, request=replace(request, thread=thread, breakpoints=breakpoints))
 
     def _summary_call(self, step: ReplayStep, end: Thread) -> ReplayStep:
-        """The call that sums up: what was sent until then, and an instruction, marked as the calls are."""
         until = replace(
             step.call.request, thread=end, breakpoints=tuple(m for m in step.call.request.breakpoints if m.node is None)
         )

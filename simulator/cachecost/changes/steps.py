@@ -548,7 +548,6 @@ class Replays:
         return self._sent[id(call)]
 
     def _prompt(self, call: Call, preparer: CallPreparer) -> Prompt | None:
-        """The prompt as the counter of its model sees it; None where that is not known."""
         try:
             rules = self.traffic.setup.rules_for(call)
             renderer, sent = preparer.prompts.renderer(rules.generation), sent_breakpoints(call.request)

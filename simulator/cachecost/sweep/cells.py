@@ -219,10 +219,7 @@ def _strategy_rows(
 
 
 def _replay_setup(job: Job, scenario: Scenario) -> tuple[ReplaySetup, Sequence[Conversation], SharedTotals]:
-    """The setup and the conversations; these, token counts and prices are shared with earlier cells if equal.
-
-    Conversations that are made are the same on every model. The shipped prices of the scenario's day are read once.
-    """
+    """Equal conversations (made ones are on every model), token counts and prices are shared with earlier cells."""
     folder = Path(job.folder)
     key = f"{folder}\0{scenario.name}\0{scenario.conversation!r}"
     if key not in _conversations:

@@ -108,17 +108,14 @@ class _Helpers(Generic[Item, Result]):
             self._give()
 
     def take(self) -> tuple[Item] | None:
-        """The next item, taken off the heap; None if there is none."""
         with self._lock:
             return next(((item,) for item in self._items), None)
 
     def ready(self) -> Iterator[Result]:
-        """What helpers have done by now."""
         while not self._done.empty():
             yield self._receive()
 
     def rest(self) -> Iterator[Result]:
-        """What helpers still do; waits for it."""
         while self._pending:
             yield self._receive()
 

@@ -209,7 +209,6 @@ def _read_by_library(data: bytes) -> Pdf | None:
 
 
 def _pdf_size(page: PageObject) -> Size:
-    """The size of what is shown of a page; that of a letter where it states none."""
     box = page.get_inherited("/CropBox") or page.get_inherited("/MediaBox")
     left, bottom, right, top = map(float, box.get_object()) if box else (0.0, 0.0, 0.0, 0.0)
     size = round(abs(right - left)), round(abs(top - bottom))

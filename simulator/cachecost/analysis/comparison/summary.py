@@ -685,7 +685,6 @@ def rank_sentences(summary: Summary) -> list[str]:
 
 
 def _in_order(summary: Summary) -> list[StrategyLine]:
-    """The lines that are compared, the cheapest first, equals in their own order."""
     return sorted(ranked(summary.lines), key=lambda line: line.effort)
 
 

@@ -68,7 +68,6 @@ def verdict_of(
 
 
 def _others(summaries: Sequence[Summary], question_about: Sequence[str]) -> Iterator[str]:
-    """How the other strategies that the question is about compare with the compared one; whether variants differ."""
     main, *others = summaries
     first = main.first
     for name in question_about:

@@ -70,10 +70,8 @@ class NettedLoss(NamedTuple):
 
 @dataclass
 class _Choice:
-    """Losses, the replay that they were found in, the fix that saves most on them, and what the calls cost with it.
-
-    What they lose with it is only looked at if the fix is taken, or saves nothing and may hide another cause.
-    """
+    """The fix that saves most on some losses. What the calls lose with it is only looked at if it is taken, or saves
+    nothing and may hide another cause."""
 
     replays: Replays
     losses: Sequence[Loss]
@@ -85,7 +83,6 @@ class _Choice:
 
     @cached_property
     def fixed(self) -> ObservedReplay:
-        """The replay with the fix."""
         return observe_replay(self.replays, self.fix.steps, self.observed.tracked)
 
 

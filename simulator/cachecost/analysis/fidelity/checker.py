@@ -229,10 +229,7 @@ class _LogCheck(RecordingCheck):
         self.machines = MachineRanges()
 
     def add(self, number: int, call: Call) -> None:
-        """Render a call and learn lengths from its bill. A call without a bill only takes part in the cache.
-
-        Raises CannotEvaluate for a model that is not known.
-        """
+        """Render a call and learn lengths from its bill, if it has one. Raises CannotEvaluate for an unknown model."""
         host = host_of(call.host, self.checker.host, call.request.model)
         rules = self.checker.rules.rules(host, call.request.model, call.day)
         if call.has_failed or call.billed is None:
@@ -295,7 +292,6 @@ class _LogCheck(RecordingCheck):
         return self._build_judgement(case, prediction, verdict)
 
     def _compare(self, case: _Case, prediction: _CallPrediction, sizes: KnownSizes, reach: int) -> BillComparison:
-        """The prediction beside the bill of a call of which earlier ones sent `reach` tokens."""
         prompt, rules, hit, read = case.prompts[0], case.rules, prediction.hit, prediction.usage.read
         bounds = self.machines.range_of(prompt, sizes, rules, read, reach)
         shared = rules.shared_by_all(bool(case.call.request.tools.blocks))

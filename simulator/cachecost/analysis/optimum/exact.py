@@ -51,8 +51,6 @@ class ExactPlan:
 
 @dataclass(slots=True)
 class _PartialPlan:
-    """The plan of the first calls, the cache after them, and what they cost; the trains that have begun and go on."""
-
     cache: PlanCache
     usd: Decimal
     steps: tuple[PlanStep, ...]

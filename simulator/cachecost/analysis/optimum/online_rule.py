@@ -296,7 +296,6 @@ class _RuleSearch:
         self._costs = PlacementCosts(evaluator)
 
     def best(self, best: RuleResult, rules: Iterable[OnlineRule]) -> RuleResult:
-        """The cheapest of `best` and these rules."""
         for rule in rules:
             found = self.result(rule)
             if found.steps and _rank(found) < _rank(best):

@@ -138,7 +138,6 @@ class TTLCosts:
 
     @staticmethod
     def _read(tail: Tail, ttl: str) -> Iterator[Option]:
-        """What can be done with a block that can be read, where that is cheaper than to send it."""
         event, tokens = tail.event, tail.block.tokens
         prices = event.sent.prices
         hour = HeldBlock(event.start, "1h")

@@ -134,7 +134,6 @@ def _size_as_rendered(one: Pass, usage: Usage) -> list[SentBlock]:
     total = one.sizes.total(one.prompt)
 
     def stretch(position: int) -> int:
-        """A position as counted, in a prompt as long as was billed."""
         billed = usage.total_input
         return position if total == billed or not total else round(min(position, total) * billed / total)
 

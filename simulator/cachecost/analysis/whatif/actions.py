@@ -208,7 +208,6 @@ class _Growth:
 
     @classmethod
     def of(cls, calls: Sequence[Call], rows: Sequence[CallRow]) -> _Growth:
-        """As it went: the usual pause, the mean answer, the mean growth of its prompt."""
         starts = [call.start for call in calls]
         gaps = [after - before for before, after in pairwise(starts)]
         lengths = [row.usage.total_input for row in rows]
@@ -223,7 +222,6 @@ class _Growth:
         return f"one every {duration(self.gap_s)} that adds {self.output + self.message:,} tokens"
 
     def calls(self, last: Call, count: int) -> list[Call]:
-        """So many calls more, each going on from the one before."""
         made: list[Call] = []
         for number in range(1, count + 1):
             request = last.request
