@@ -246,9 +246,9 @@ class RecordingProfile:
         """The shortest TTL in seconds, the usual one if no model's rules are known."""
         return min((self.main.rules.ttl_s if self.main else USUAL_TTL_S).values(), default=inf)
 
-    def options(self, reads_prompts: bool = True) -> Iterator[Option]:
+    def options(self, reads_prompts: bool = True, fixes: bool = True) -> Iterator[Option]:
         """Every option, whether or not it changes anything here; or only those that are found without reading prompts,
-        which a page offers.
+        which a page offers, or without a replay: those that are not `fixes` of a cause.
         """
         calls = self.traffic.calls
         looks_back = self.main is None or self.main.rules.uses_breakpoints
@@ -261,7 +261,7 @@ class RecordingProfile:
         if reads_prompts:
             yield from tools_options(calls)
             yield from thinking_options(self.traffic)
-            yield from cause_options(self.traffic)
+            yield from cause_options(self.traffic) if fixes else ()
             yield from hour_options(self.traffic)
             if self.main is not None and self.main.rules.generation.startswith(CLAUDE):
                 yield from deferred_options(self.traffic)

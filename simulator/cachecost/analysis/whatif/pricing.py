@@ -13,7 +13,7 @@ from cachecost.analysis.whatif.results import NO_CHANGE, NOT_EVALUATED, NOT_SUPP
 from cachecost.base.formatting import count_text, dollars, percent, rough_dollars
 from cachecost.base.structs import replace
 from cachecost.changes.catalogue import RecordingProfile
-from cachecost.changes.offers import who_can
+from cachecost.changes.offers import cause_changes, who_can
 from cachecost.changes.option import Option
 from cachecost.changes.steps import NO_CALL, PricedSimulation, Replays, ReplayStep, TrackedReplay, cost
 from cachecost.conversations.calls import Call
@@ -296,11 +296,13 @@ def find_reversals(
         if not known[one.name].unchanged and one.saving is not None and one.saving > -NEAR * pricing.now
         if one.kind not in BY_PRICE or one.saving < FAR * pricing.now
     ]
+    fixes = not {one.name for one in asked}.isdisjoint(change.name for change in cause_changes())
     found: dict[str, list[str]] = {}
     for switch, value in other_assumptions(pricing.replays.traffic):
         traffic = pricing.replays.traffic.with_assumptions({switch: value})
         other = AlternativePricing(pricing.replays.with_workload(traffic), pricing.now)
-        again = {option.name: option for option in RecordingProfile.of(other.replays.traffic, other.base).options()}
+        profile = RecordingProfile.of(other.replays.traffic, other.base)
+        again = {option.name: option for option in profile.options(fixes=fixes)}
         for alternative in asked:
             saving = other.saving([again[alternative.name]]) if alternative.name in again else alternative.saving
             if _sign(saving) != _sign(alternative.saving):
