@@ -114,7 +114,7 @@ class SessionReading:
         remembered = self.store.items(FILES) if self.store else {}
         for path in paths:
             try:
-                self._read(path, remembered.get(_key(path)))
+                self._read(path, None if is_url(path) else remembered.get(_key(path)))
             except Unrecognized as error:
                 self.found.skipped.append(Fault(str(path), f"{UNRECOGNIZED} ({error.hint})"))
             except InputError as error:
