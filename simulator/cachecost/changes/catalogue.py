@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from dataclasses import replace as replace_fields
 from datetime import date
 from decimal import Decimal
 from functools import partial
@@ -273,7 +272,7 @@ class RecordingProfile:
         if self.main:
             yield from self._model_options(self.main)
             agents = [call for call in self.traffic.calls if call.agent]
-            side = MainModel.of(replace_fields(self.traffic, calls=agents), dict.fromkeys(range(len(agents) + 1), ONE))
+            side = MainModel.of(replace(self.traffic, calls=agents), dict.fromkeys(range(len(agents) + 1), ONE))
             if side is not None:
                 yield from self._model_options(side, of_agents=True)
             if looks_back:

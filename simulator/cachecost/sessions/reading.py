@@ -114,7 +114,7 @@ class SessionReading:
         remembered = self.store.items(FILES) if self.store else {}
         for path in paths:
             try:
-                self._read(path, None if is_url(path) else remembered.get(_key(path)))
+                self._read(path, remembered.get(_key(path)))
             except Unrecognized as error:
                 self.found.skipped.append(Fault(str(path), f"{UNRECOGNIZED} ({error.hint})"))
             except InputError as error:
@@ -198,7 +198,7 @@ class SessionReading:
 
 
 def _key(path: Path) -> bytes:
-    return os.fsencode(path.absolute())
+    return os.fsencode(str(path.absolute()))  # a URL has a name, but no place on a disk
 
 
 def _read_sessions(format_: str, path: Path, state: bytes) -> tuple[list[SessionFile], bytes]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import count_text
 from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.breakpoints import PrefixCache
 from cachecost.caches.hosts import SimulatedHosts
 from cachecost.conversations.calls import Call, date_call, name_call
@@ -136,7 +135,7 @@ def recorded_workload(name: str, calls: Sequence[Call], setup: ReplaySetup) -> W
     for number, call in enumerate(calls, 1):
         seconds = late.get(number)
         is_late = seconds is not None and seconds >= call.ready_s
-        timed.append(replace_struct(call, first_token_s=late[number] + LATER_S) if is_late else call)
+        timed.append(replace(call, first_token_s=late[number] + LATER_S) if is_late else call)
     return Workload(name, timed, setup)
 
 
@@ -280,7 +279,7 @@ def supported_calls(workload: Workload, command: str) -> SupportedCalls:
     kept, left_out = list[Call](), LeftOut()
     for number, call in enumerate(workload.calls, 1):
         if is_supported(call):
-            kept.append(replace_struct(call, number=call.number or number))
+            kept.append(replace(call, number=call.number or number))
         else:
             left_out[call.request.model, host_of(call.host, workload.setup.host, call.request.model)] += 1
     if not left_out:

@@ -30,7 +30,6 @@ from cachecost.analysis.explain.explaining import (
 )
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
 from cachecost.base.times import iso
 from cachecost.caches.hosts import UnexplainedHosts
 from cachecost.caches.losses import Loss
@@ -173,15 +172,15 @@ def _hold_short_calls(traffic: Workload, made: Iterable[SimulatedCall]) -> tuple
     for number, (call, one) in enumerate(zip(traffic.calls, made, strict=True), 1):
         calls.append(call)
         if _is_read_more(call, one):
-            calls[-1] = replace_struct(call, least_read=_billed_read(call))
+            calls[-1] = replace(call, least_read=_billed_read(call))
         if not _is_short(call, one):
             continue
         if one.has_changed:
-            calls[-1] = replace_struct(call, most_read=_billed_read(call), is_lost_by_change=True)
+            calls[-1] = replace(call, most_read=_billed_read(call), is_lost_by_change=True)
         else:
             expected[number] = one.row.usage.read
             if not any(causes()[loss.cause].fixed_in == "prompt" for loss in one.losses):
-                calls[-1] = replace_struct(call, most_read=_billed_read(call))
+                calls[-1] = replace(call, most_read=_billed_read(call))
     is_held = any(one is not call for one, call in zip(calls, traffic.calls, strict=True))
     return replace(traffic, calls=calls) if is_held else traffic, expected
 

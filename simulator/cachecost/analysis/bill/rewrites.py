@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
 from cachecost.account.causes import Cause, cause_events, coded_causes
 from cachecost.analysis.bill.call_prices import CachedPrefix, state_after
 from cachecost.base.formatting import duration
+from cachecost.base.structs import replace
 from cachecost.caches.expiry import has_expired
 from cachecost.conversations.input_files import BilledCall, PrefixKind, SessionFile
 from cachecost.conversations.start_times import REQUESTS, is_whole

@@ -16,7 +16,6 @@ from cachecost.analysis.optimum.lower_bound import automatic_bound, lower_bound_
 from cachecost.base.errors import CannotEvaluate
 from cachecost.base.formatting import dollars, duration
 from cachecost.base.structs import replace
-from cachecost.base.structs import replace as replace_struct
 from cachecost.caches.causes import changed_parameter
 from cachecost.caches.losses import Loss
 from cachecost.changes.fix import Fix, FixContext, changed_settings
@@ -315,7 +314,7 @@ def _price_only_savings(
         if step.number and prices:
             usage, before = after[step.number].usage, observed.rows[position - 1].usage
             total, wanted = usage.total_input, before.total_input
-            own = replace_struct(usage, output_tokens=before.output_tokens)
+            own = replace(usage, output_tokens=before.output_tokens)
             if total and total != wanted:  # another model counts the same text otherwise
                 read, five, hour = (
                     round(part * wanted / total) for part in (usage.read, usage.write_5m, usage.write_1h)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from dataclasses import replace as replace_fields
 from decimal import Decimal
 
 import msgspec
@@ -68,7 +67,7 @@ def count_message(message: Message, setup: ReplaySetup, state: SessionState, cou
     day = None if state.last_used is None else day_of(state.last_used)
     rules = setup.rules.rules(state.host, state.model, day)
     name = counter_name(counter, has_bills=False)
-    counted = replace_fields(setup, tokens=name, counters={}).counter(rules.generation)
+    counted = replace(setup, tokens=name, counters={}).counter(rules.generation)
     return sum(counted.block(block) for block in message.blocks)
 
 

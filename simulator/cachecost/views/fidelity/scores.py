@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import PurePath
 from statistics import median
 
 from cachecost.analysis.fidelity.validation import is_held_out
 from cachecost.base.formatting import count_text, margin_text, percent
+from cachecost.base.structs import replace
 from cachecost.ledger.results import Fidelity, Judgement, is_thin
 from cachecost.providers.usage import ZERO
 

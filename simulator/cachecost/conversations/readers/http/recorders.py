@@ -27,13 +27,14 @@ import re
 from base64 import b64decode
 from binascii import unhexlify
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from cachecost.base.errors import Fault, InputError
+from cachecost.base.structs import replace
 from cachecost.base.times import iso, seconds
 from cachecost.conversations.calls import Call
 from cachecost.conversations.input_files import Warn, quiet, read_input
